@@ -5,13 +5,13 @@
 // TRY (base/result.h) works on db::Result. Thread-compatible.
 #pragma once
 
+#include "base/result.h"
+
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
-
-#include "base/result.h"
 
 namespace db {
 

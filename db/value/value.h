@@ -1,19 +1,19 @@
 // A SQL value: NULL, INTEGER, REAL, TEXT or BLOB in 16 bytes.
 //
 // Ownership. Numbers live in the value. Text and blobs are a pointer and a length whose bytes are
-// either *borrowed* (a page, a parameter, a constant: the maker says how long they live) or *shared*
-// (a reference-counted heap buffer). Copying never copies bytes: a copy of a borrowed value borrows
-// too. Call keep() before a borrowed value must outlive its source.
-// Text is UTF-8 by custom but may hold any bytes, NUL included; it is not zero-terminated unless the
-// buffer is shared (a shared buffer always has a zero byte after its end).
-// Reference counts are not atomic: a value belongs to one connection. Thread-compatible.
+// either *borrowed* (a page, a parameter, a constant: the maker says how long they live) or
+// *shared* (a reference-counted heap buffer). Copying never copies bytes: a copy of a borrowed
+// value borrows too. Call keep() before a borrowed value must outlive its source. Text is UTF-8 by
+// custom but may hold any bytes, NUL included; it is not zero-terminated unless the buffer is
+// shared (a shared buffer always has a zero byte after its end). Reference counts are not atomic: a
+// value belongs to one connection. Thread-compatible.
 #pragma once
+
+#include "base/types.h"
 
 #include <cstring>
 #include <string>
 #include <string_view>
-
-#include "base/types.h"
 
 namespace db {
 
@@ -25,7 +25,9 @@ enum class Encoding : u8 { kUtf8 = 1, kUtf16le = 2, kUtf16be = 3 };
 
 class Value {
  public:
-  Value() : size_(0), type_(Type::kNull), memory_(Memory::kNone), subtype_(0), flags_(0) { p_.i = 0; }
+  Value() : size_(0), type_(Type::kNull), memory_(Memory::kNone), subtype_(0), flags_(0) {
+    p_.i = 0;
+  }
   Value(const Value& other) { copy_from(other); }
   Value(Value&& other) noexcept {
     std::memcpy(static_cast<void*>(this), &other, sizeof *this);
@@ -34,7 +36,7 @@ class Value {
   }
   Value& operator=(const Value& other) {
     if (this == &other) return *this;
-    if (other.memory_ == Memory::kShared) ++other.header()->count;
+    if (other.memory_ != Memory::kNone) ++other.header()->count;
     release();
     std::memcpy(static_cast<void*>(this), &other, sizeof *this);
     return *this;
@@ -132,11 +134,11 @@ class Value {
   void set_subtype(u8 subtype) { subtype_ = subtype; }
   void* pointer_of(const char* type_name) const;
 
-  // Conversions that never fail, SQLite's sqlite3_value_* rules: the longest numeric prefix of text,
-  // truncation toward zero with saturation for reals, 0 for NULL.
+  // Conversions that never fail, SQLite's sqlite3_value_* rules: the longest numeric prefix of
+  // text, truncation toward zero with saturation for reals, 0 for NULL.
   i64 to_integer() const { return type_ == Type::kInteger ? p_.i : to_integer_slow(); }
   f64 to_real() const { return type_ == Type::kReal ? p_.r : to_real_slow(); }
-  std::string to_text() const;         // NULL gives ""
+  std::string to_text() const;  // NULL gives ""
   // Truth in a WHERE clause; NULL is -1.
   int to_truth() const {
     if (type_ == Type::kInteger) return p_.i != 0;
@@ -158,9 +160,7 @@ class Value {
     return v;
   }
   static Value shared(Type type, std::string_view bytes);
-  Header* header() const {
-    return reinterpret_cast<Header*>(const_cast<char*>(p_.p)) - 1;
-  }
+  Header* header() const { return reinterpret_cast<Header*>(const_cast<char*>(p_.p)) - 1; }
   void copy_from(const Value& other) {
     std::memcpy(static_cast<void*>(this), &other, sizeof *this);
     if (memory_ != Memory::kNone) ++header()->count;
@@ -201,10 +201,10 @@ void cast_value(Value& value, Affinity affinity);
 
 // What a text says as a number.
 struct ParsedNumber {
-  Type type = Type::kNull;   // kInteger or kReal; kNull when there is no numeric prefix at all
-  bool whole = false;        // the entire text is the number, white space around it allowed
+  Type type = Type::kNull;  // kInteger or kReal; kNull when there is no numeric prefix at all
+  bool whole = false;       // the entire text is the number, white space around it allowed
   i64 integer = 0;
-  f64 real = 0;              // set for both types
+  f64 real = 0;  // set for both types
 };
 ParsedNumber parse_number(std::string_view text);
 // The decimal prefix as a 64-bit integer, saturating (CAST AS INTEGER of text).

@@ -1,0 +1,287 @@
+#include "db/value/record.h"
+
+#include "base/bytes.h"
+
+#include <cmath>
+
+namespace db {
+
+int get_varint_slow(const u8* at, u64* value) {
+  u64 v = 0;
+  for (int i = 0; i < 8; ++i) {
+    v = (v << 7) | (at[i] & 0x7f);
+    if (at[i] < 0x80) {
+      *value = v;
+      return i + 1;
+    }
+  }
+  *value = (v << 8) | at[8];
+  return 9;
+}
+
+int get_varint_checked(const u8* at, const u8* end, u64* value) {
+  if (end - at >= 9) return get_varint(at, value);
+  u64 v = 0;
+  for (int i = 0; at + i < end; ++i) {
+    v = (v << 7) | (at[i] & 0x7f);
+    if (at[i] < 0x80) {
+      *value = v;
+      return i + 1;
+    }
+  }
+  return 0;
+}
+
+int put_varint(u8* at, u64 value) {
+  if (value < 0x80) {
+    at[0] = static_cast<u8>(value);
+    return 1;
+  }
+  if (value >> 56 != 0) {
+    at[8] = static_cast<u8>(value);
+    value >>= 8;
+    for (int i = 7; i >= 0; --i) {
+      at[i] = static_cast<u8>(value & 0x7f) | 0x80;
+      value >>= 7;
+    }
+    return 9;
+  }
+  int size = varint_size(value);
+  for (int i = size - 1; i >= 0; --i) {
+    at[i] = static_cast<u8>(value & 0x7f) | (i == size - 1 ? 0 : 0x80);
+    value >>= 7;
+  }
+  return size;
+}
+
+int varint_size(u64 value) {
+  int size = 1;
+  while (size < 9 && (value >>= 7) != 0) ++size;
+  return size;
+}
+
+void decode_serial(u64 type, const u8* p, Value& out) {
+  switch (type) {
+    case 0:
+      out.set_null();
+      return;
+    case 1:
+      out.set_integer(static_cast<i8>(p[0]));
+      return;
+    case 2:
+      out.set_integer(static_cast<i16>(base::load_be16(p)));
+      return;
+    case 3:
+      out.set_integer((static_cast<i64>(static_cast<i8>(p[0])) << 16) | (p[1] << 8) | p[2]);
+      return;
+    case 4:
+      out.set_integer(static_cast<i32>(base::load_be32(p)));
+      return;
+    case 5:
+      out.set_integer((static_cast<i64>(static_cast<i16>(base::load_be16(p))) << 32) |
+                      base::load_be32(p + 2));
+      return;
+    case 6:
+      out.set_integer(static_cast<i64>(base::load_be64(p)));
+      return;
+    case 7: {
+      u64 bits = base::load_be64(p);
+      f64 real;
+      std::memcpy(&real, &bits, sizeof real);
+      out.set_real(real);
+      return;
+    }
+    case 8:
+    case 9:
+      out.set_integer(static_cast<i64>(type - 8));
+      return;
+    case 10:
+    case 11:
+      out.set_null();
+      return;
+    default:
+      out.set_borrowed((type & 1) != 0 ? Type::kText : Type::kBlob,
+                       reinterpret_cast<const char*>(p), (type - 12) / 2);
+  }
+}
+
+u64 serial_type_of(const Value& value) {
+  switch (value.type()) {
+    case Type::kNull:
+      return 0;
+    case Type::kInteger: {
+      i64 v = value.raw_integer();
+      if (v == 0 || v == 1) return 8 + static_cast<u64>(v);
+      u64 magnitude = static_cast<u64>(v < 0 ? ~v : v);
+      if (magnitude < 0x80) return 1;
+      if (magnitude < 0x8000) return 2;
+      if (magnitude < 0x800000) return 3;
+      if (magnitude < 0x80000000u) return 4;
+      return magnitude < 0x800000000000u ? 5 : 6;
+    }
+    case Type::kReal:
+      return 7;
+    case Type::kText:
+      return value.bytes().size() * 2 + 13;
+    case Type::kBlob:
+      return value.bytes().size() * 2 + 12;
+  }
+  return 0;
+}
+
+bool real_as_integer(Value& value) {
+  if (!value.is_real()) return false;
+  f64 real = value.raw_real();
+  if (!(std::fabs(real) < 140737488355328.0)) return false;  // 2^47: six bytes at most
+  i64 whole = static_cast<i64>(real);
+  if (static_cast<f64>(whole) != real || (real == 0 && std::signbit(real))) return false;
+  value.set_integer(whole);
+  return true;
+}
+
+namespace {
+
+void put_body(const Value& value, u64 type, std::string& out) {
+  if (type >= 12) {
+    out.append(value.bytes());
+    return;
+  }
+  if (type == 0 || type >= 8) return;
+  u64 bits;
+  if (type == 7) {
+    f64 real = value.raw_real();
+    std::memcpy(&bits, &real, sizeof bits);
+  } else {
+    bits = static_cast<u64>(value.raw_integer());
+  }
+  u32 size = serial_type_size(type);
+  char bytes[8];
+  base::store_be64(bytes, bits);
+  out.append(bytes + 8 - size, size);
+}
+
+}  // namespace
+
+void encode_record(std::span<const Value> values, std::string& out) {
+  u64 header = 0;
+  u64 body = 0;
+  for (const Value& value : values) {
+    u64 type = serial_type_of(value);
+    header += static_cast<u64>(varint_size(type));
+    body += serial_type_size(type);
+  }
+  u64 total = header + 1;
+  if (total > 127) total = header + static_cast<u64>(varint_size(header + 2));
+  out.reserve(out.size() + total + body);
+  u8 buffer[kVarintBytesMax];
+  out.append(reinterpret_cast<char*>(buffer), static_cast<size_t>(put_varint(buffer, total)));
+  for (const Value& value : values) {
+    int size = put_varint(buffer, serial_type_of(value));
+    out.append(reinterpret_cast<char*>(buffer), static_cast<size_t>(size));
+  }
+  for (const Value& value : values) put_body(value, serial_type_of(value), out);
+}
+
+void RecordView::start() {
+  u64 header = 0;
+  int n = get_varint_checked(data_, data_ + size_, &header);
+  if (n == 0 || header > size_ || header < static_cast<u64>(n)) {
+    corrupt_ = size_ != 0;
+    header_end_ = header_at_ = body_at_ = 0;
+    return;
+  }
+  header_at_ = static_cast<u32>(n);
+  header_end_ = body_at_ = static_cast<u32>(header);
+}
+
+bool RecordView::parse_to(int index) {
+  while (parsed_ <= index) {
+    if (header_at_ >= header_end_) return false;
+    u64 type = 0;
+    int n = get_varint_checked(data_ + header_at_, data_ + header_end_, &type);
+    u64 end = body_at_ + (type < 12 ? serial_type_size(type) : (type - 12) / 2);
+    if (n == 0 || end > size_) {
+      corrupt_ = true;
+      header_at_ = header_end_;
+      return false;
+    }
+    if (parsed_ == capacity_) grow();
+    types_[parsed_] = static_cast<u32>(type);
+    offsets_[parsed_] = body_at_;
+    header_at_ += static_cast<u32>(n);
+    body_at_ = static_cast<u32>(end);
+    ++parsed_;
+  }
+  return true;
+}
+
+void RecordView::grow() {
+  std::vector<u32> wider(static_cast<size_t>(capacity_) * 4);
+  std::memcpy(wider.data(), types_, sizeof(u32) * static_cast<size_t>(parsed_));
+  std::memcpy(wider.data() + capacity_ * 2, offsets_, sizeof(u32) * static_cast<size_t>(parsed_));
+  heap_.swap(wider);
+  types_ = heap_.data();
+  offsets_ = heap_.data() + capacity_ * 2;
+  capacity_ *= 2;
+}
+
+int RecordView::count() {
+  parse_to(1 << 20);
+  return parsed_;
+}
+
+int compare_record(std::string_view record, std::span<const Value> key, const KeyInfo& info) {
+  const u8* data = reinterpret_cast<const u8*>(record.data());
+  const u8* end = data + record.size();
+  u64 header = 0;
+  int n = get_varint_checked(data, end, &header);
+  if (n == 0 || header > record.size()) return -1;
+  const u8* at = data + n;
+  const u8* header_end = data + header;
+  const u8* body = header_end;
+  Value stored;
+  for (size_t i = 0; i < key.size(); ++i) {
+    if (at >= header_end) return -1;
+    u64 type = 0;
+    n = get_varint_checked(at, header_end, &type);
+    if (n == 0) return -1;
+    at += n;
+    u32 size = serial_type_size(type);
+    if (size > static_cast<u64>(end - body)) return -1;
+    decode_serial(type, body, stored);
+    body += size;
+    const KeyInfo::Column* column = i < info.columns.size() ? &info.columns[i] : nullptr;
+    int order = compare(stored, key[i], column != nullptr ? column->collation : &kBinary);
+    if (order != 0) return column != nullptr && column->descending ? -order : order;
+  }
+  return 0;
+}
+
+int compare_keys(std::span<const Value> a, std::span<const Value> b, const KeyInfo& info) {
+  size_t count = a.size() < b.size() ? a.size() : b.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (i >= info.columns.size()) {
+      int order = compare(a[i], b[i]);
+      if (order != 0) return order;
+      continue;
+    }
+    const KeyInfo::Column& column = info.columns[i];
+    int order = compare(a[i], b[i], column.collation);
+    if (order == 0) continue;
+    if (column.nulls_last && (a[i].is_null() || b[i].is_null())) order = -order;
+    return column.descending ? -order : order;
+  }
+  return 0;
+}
+
+bool decode_record(std::string_view record, std::vector<Value>& out) {
+  RecordView view(record);
+  int count = view.count();
+  for (int i = 0; i < count; ++i) {
+    out.emplace_back();
+    view.column(i, out.back());
+  }
+  return !view.corrupt();
+}
+
+}  // namespace db

@@ -1,0 +1,108 @@
+// SQLite's record format: header (its size, then one serial type per column, all varints), then the
+// column bodies. Serial types: 0 NULL; 1-6 big-endian ints of 1, 2, 3, 4, 6, 8 bytes; 7 double;
+// 8 and 9 the integers 0 and 1; N>=12 blob (even) or text (odd) of (N-12)/2 bytes.
+//
+// RecordView reads lazily: it walks the header only as far as a wanted column and remembers where
+// the walk stopped. Values it returns borrow from the record's bytes. Malformed records give NULLs
+// and set corrupt(). Thread-compatible.
+#pragma once
+
+#include "db/value/value.h"
+#include "db/value/varint.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace db {
+
+// How the columns of an index key compare. Columns past the end compare BINARY ascending.
+struct KeyInfo {
+  struct Column {
+    const Collation* collation = &kBinary;
+    bool descending = false;
+    bool nulls_last = false;  // only for sorters: NULLS LAST with ASC, NULLS FIRST with DESC
+  };
+  std::vector<Column> columns;
+};
+
+// Bytes of the body of a serial type.
+inline u32 serial_type_size(u64 type) {
+  static constexpr u8 kSizes[12] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
+  return type < 12 ? kSizes[type] : static_cast<u32>((type - 12) / 2);
+}
+// The value of one body; `body` must have serial_type_size() bytes.
+void decode_serial(u64 type, const u8* body, Value& out);
+u64 serial_type_of(const Value& value);
+
+// Appends the record to `out` (which is not cleared). REAL values that are integral and that the
+// caller flags by storing them as INTEGER are the caller's business (see real_as_integer).
+void encode_record(std::span<const Value> values, std::string& out);
+// A REAL column stores 36.0 as the integer 36. True and changed when that loses nothing.
+bool real_as_integer(Value& value);
+
+class RecordView {
+ public:
+  RecordView() = default;
+  explicit RecordView(std::string_view record) { reset(record); }
+
+  void reset(std::string_view record) {
+    data_ = reinterpret_cast<const u8*>(record.data());
+    size_ = static_cast<u32>(record.size());
+    parsed_ = 0;
+    corrupt_ = false;
+    start();
+  }
+  // Column `index`, or NULL with false when the record has fewer columns.
+  bool column(int index, Value& out) {
+    if (index >= parsed_ && !parse_to(index)) {
+      out.set_null();
+      return false;
+    }
+    decode_serial(types_[index], data_ + offsets_[index], out);
+    return true;
+  }
+  // Serial type without decoding; 0 past the end.
+  u64 serial_type(int index) {
+    if (index >= parsed_ && !parse_to(index)) return 0;
+    return types_[index];
+  }
+  const u8* body(int index) const { return data_ + offsets_[index]; }  // after serial_type(index)
+  int count();
+  bool corrupt() const { return corrupt_; }
+  std::string_view bytes() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  void start();
+  bool parse_to(int index);
+  void grow();
+
+  static constexpr int kInline = 24;
+  const u8* data_ = nullptr;
+  u32 size_ = 0;
+  u32 header_end_ = 0;
+  u32 header_at_ = 0;
+  u32 body_at_ = 0;
+  int parsed_ = 0;
+  int capacity_ = kInline;
+  bool corrupt_ = false;
+  u32 inline_types_[kInline];
+  u32 inline_offsets_[kInline];
+  u32* types_ = inline_types_;
+  u32* offsets_ = inline_offsets_;
+  std::vector<u32> heap_;
+
+ public:
+  RecordView(const RecordView&) = delete;
+  RecordView& operator=(const RecordView&) = delete;
+};
+
+// Order of the stored record against a key of unpacked values, as far as the key goes; 0 when the
+// record starts with the key. Negative: the record is smaller. Descending columns are flipped.
+int compare_record(std::string_view record, std::span<const Value> key, const KeyInfo& info);
+// Order of two unpacked keys; the shorter one decides how far.
+int compare_keys(std::span<const Value> a, std::span<const Value> b, const KeyInfo& info);
+// All columns of a record as borrowed values, appended to `out`.
+bool decode_record(std::string_view record, std::vector<Value>& out);
+
+}  // namespace db
