@@ -2,12 +2,12 @@
 // All take unaligned pointers; the caller has checked the bounds.
 #pragma once
 
+#include "base/types.h"
+
 #include <bit>
 #include <cstring>
 #include <span>
 #include <string_view>
-
-#include "base/types.h"
 
 namespace base {
 
@@ -26,12 +26,24 @@ template <class T>
 inline void store_le(void* at, T value) {
   std::memcpy(at, &value, sizeof(T));
 }
-inline u16 load_be16(const void* at) { return __builtin_bswap16(load_le<u16>(at)); }
-inline u32 load_be32(const void* at) { return __builtin_bswap32(load_le<u32>(at)); }
-inline u64 load_be64(const void* at) { return __builtin_bswap64(load_le<u64>(at)); }
-inline void store_be16(void* at, u16 value) { store_le<u16>(at, __builtin_bswap16(value)); }
-inline void store_be32(void* at, u32 value) { store_le<u32>(at, __builtin_bswap32(value)); }
-inline void store_be64(void* at, u64 value) { store_le<u64>(at, __builtin_bswap64(value)); }
+inline u16 load_be16(const void* at) {
+  return __builtin_bswap16(load_le<u16>(at));
+}
+inline u32 load_be32(const void* at) {
+  return __builtin_bswap32(load_le<u32>(at));
+}
+inline u64 load_be64(const void* at) {
+  return __builtin_bswap64(load_le<u64>(at));
+}
+inline void store_be16(void* at, u16 value) {
+  store_le<u16>(at, __builtin_bswap16(value));
+}
+inline void store_be32(void* at, u32 value) {
+  store_le<u32>(at, __builtin_bswap32(value));
+}
+inline void store_be64(void* at, u64 value) {
+  store_le<u64>(at, __builtin_bswap64(value));
+}
 
 inline ByteView as_bytes(std::string_view text) {
   return {reinterpret_cast<const u8*>(text.data()), text.size()};

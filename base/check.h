@@ -7,8 +7,9 @@ namespace base {
 [[noreturn]] void check_failed(const char* file, int line, const char* text);
 }  // namespace base
 
-#define CHECK(condition) \
-  (__builtin_expect(!!(condition), 1) ? (void)0 : ::base::check_failed(__FILE__, __LINE__, #condition))
+#define CHECK(condition)                        \
+  (__builtin_expect(!!(condition), 1) ? (void)0 \
+                                      : ::base::check_failed(__FILE__, __LINE__, #condition))
 
 #ifdef NDEBUG
 #define DCHECK(condition) ((void)sizeof(!(condition)))

@@ -1,18 +1,19 @@
-// The disk as a seam. Storage code takes a Disk; it gets the machine's (posix_disk) when it ships and
-// a SimDisk (base/sim_disk.h) in tests, where unsynced writes are lost, torn or reordered at a crash.
+// The disk as a seam. Storage code takes a Disk; it gets the machine's (posix_disk) when it ships
+// and a SimDisk (base/sim_disk.h) in tests, where unsynced writes are lost, torn or reordered at a
+// crash.
 //
-// Promise both keep: what was written before a successful sync() of the file is there after a crash;
-// a created, renamed or removed name is durable after sync_directory() of its folder. Nothing else is.
-// Errors: kNotFound, kExists, kFull, kIo, kPermission. Thread-safe.
+// Promise both keep: what was written before a successful sync() of the file is there after a
+// crash; a created, renamed or removed name is durable after sync_directory() of its folder.
+// Nothing else is. Errors: kNotFound, kExists, kFull, kIo, kPermission. Thread-safe.
 #pragma once
-
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/types.h"
+
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace base {
 

@@ -2,11 +2,11 @@
 // crashes goes through base/disk.h. Errors carry the path.
 #pragma once
 
+#include "base/result.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/result.h"
 
 namespace base {
 

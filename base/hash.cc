@@ -16,7 +16,9 @@ u32 crc32c(ByteView bytes, u32 seed) {
   return ~narrow;
 }
 
-u64 xxh3(ByteView bytes, u64 seed) { return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed); }
+u64 xxh3(ByteView bytes, u64 seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
 
 Sha256 sha256(ByteView bytes) {
   Sha256 digest;
@@ -35,6 +37,8 @@ std::string to_hex(ByteView bytes) {
   return text;
 }
 
-std::string sha256_hex(std::string_view text) { return to_hex(sha256(as_bytes(text))); }
+std::string sha256_hex(std::string_view text) {
+  return to_hex(sha256(as_bytes(text)));
+}
 
 }  // namespace base

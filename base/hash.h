@@ -2,12 +2,12 @@
 // content. Thread-safe: all are pure functions.
 #pragma once
 
+#include "base/bytes.h"
+#include "base/types.h"
+
 #include <array>
 #include <string>
 #include <string_view>
-
-#include "base/bytes.h"
-#include "base/types.h"
 
 namespace base {
 

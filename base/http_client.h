@@ -2,14 +2,14 @@
 // Thread-safe: each call owns its connection.
 #pragma once
 
+#include "base/result.h"
+#include "base/types.h"
+
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "base/result.h"
-#include "base/types.h"
 
 namespace base {
 
@@ -21,7 +21,7 @@ struct HttpRequest {
   HttpHeaders headers;
   std::string body;
   i64 connect_timeout_ms = 10'000;
-  i64 timeout_ms = 600'000;    // the whole exchange
+  i64 timeout_ms = 600'000;        // the whole exchange
   i64 stall_timeout_ms = 120'000;  // no byte for this long ends it with kDeadline
 };
 

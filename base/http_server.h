@@ -1,6 +1,9 @@
-// A small HTTP/1.1 server over cpp-httplib: routes, streamed replies (server-sent events), a limit on
-// connections, graceful drain. Handlers run on pool threads, several at once.
+// A small HTTP/1.1 server over cpp-httplib: routes, streamed replies (server-sent events), a limit
+// on connections, graceful drain. Handlers run on pool threads, several at once.
 #pragma once
+
+#include "base/http_client.h"
+#include "base/result.h"
 
 #include <atomic>
 #include <functional>
@@ -9,15 +12,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/http_client.h"
-#include "base/result.h"
-
 namespace base {
 
 struct HttpServerRequest {
   std::string method;
-  std::string path;   // without the query
-  std::string query;  // after '?', undecoded
+  std::string path;     // without the query
+  std::string query;    // after '?', undecoded
   HttpHeaders headers;  // names in lower case
   std::string body;
   std::string remote_address;
@@ -35,7 +35,8 @@ struct HttpReply {
   HttpHeaders headers;
   std::string body;
   // When set, the reply is chunked: called once on the connection's thread; the reply ends when it
-  // returns. `body` is not used. Returning false breaks the connection off mid-stream (no end chunk).
+  // returns. `body` is not used. Returning false breaks the connection off mid-stream (no end
+  // chunk).
   std::function<bool(const HttpWriter&)> stream;
 };
 
@@ -46,8 +47,8 @@ class HttpServer {
  public:
   struct Options {
     std::string host = "127.0.0.1";
-    int port = 0;  // 0: any free one
-    int threads = 64;          // connections served at once
+    int port = 0;      // 0: any free one
+    int threads = 64;  // connections served at once
     size_t body_bytes_max = 64 << 20;
     i64 read_timeout_ms = 30'000;
     i64 write_timeout_ms = 30'000;

@@ -1,7 +1,11 @@
-// JSON values, a parser with byte offsets in its errors, and a writer whose output is canonical when
-// asked (keys sorted), so that hashes of it are stable. Parsing is done by Boost.JSON behind this
-// header; the value type is ours and light to include. Integers keep 64 bits. Thread-compatible.
+// JSON values, a parser with byte offsets in its errors, and a writer whose output is canonical
+// when asked (keys sorted), so that hashes of it are stable. Parsing is done by Boost.JSON behind
+// this header; the value type is ours and light to include. Integers keep 64 bits.
+// Thread-compatible.
 #pragma once
+
+#include "base/result.h"
+#include "base/types.h"
 
 #include <map>
 #include <string>
@@ -9,9 +13,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "base/result.h"
-#include "base/types.h"
 
 namespace base {
 

@@ -4,12 +4,12 @@
 //   log_warn("pager", "checksum mismatch", {{"page", 7}});
 #pragma once
 
+#include "base/types.h"
+
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "base/types.h"
 
 namespace base {
 

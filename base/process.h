@@ -2,15 +2,15 @@
 // ProcessResult keeps what was printed even when the time ran out. Thread-safe except where said.
 #pragma once
 
+#include "base/result.h"
+#include "base/types.h"
+
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "base/result.h"
-#include "base/types.h"
 
 namespace base {
 
@@ -19,10 +19,10 @@ struct ProcessSpec {
   std::string cwd;                // empty: ours
   std::optional<std::vector<std::pair<std::string, std::string>>> env;  // nullopt: ours
   std::vector<std::pair<std::string, std::string>> extra_env;           // added to the above
-  std::string input;                 // fed to standard input, then closed
-  i64 timeout_ms = 0;                // 0: none. Then SIGTERM, and SIGKILL 500 ms later
+  std::string input;                   // fed to standard input, then closed
+  i64 timeout_ms = 0;                  // 0: none. Then SIGTERM, and SIGKILL 500 ms later
   size_t output_bytes_max = 16 << 20;  // per stream; the middle is cut out beyond it
-  bool merge_stderr = false;         // both streams in `out`, in the order they came
+  bool merge_stderr = false;           // both streams in `out`, in the order they came
 };
 
 struct ProcessResult {
@@ -32,7 +32,7 @@ struct ProcessResult {
   std::string out;
   std::string err;
   i64 wall_us = 0;
-  i64 cpu_us = 0;          // user and system, of the child and what it waited for
+  i64 cpu_us = 0;  // user and system, of the child and what it waited for
   i64 rss_max_bytes = 0;
   bool ok() const { return exit_code == 0 && !timed_out; }
 };
@@ -47,8 +47,8 @@ class Process {
   struct Options {
     std::string stdout_path;  // empty: inherited; both streams may name one file; appended to
     std::string stderr_path;
-    bool new_session = true;        // its own group, so that kill reaches all of it
-    bool die_with_parent = true;    // SIGKILL when we die
+    bool new_session = true;      // its own group, so that kill reaches all of it
+    bool die_with_parent = true;  // SIGKILL when we die
   };
   // `input`, `timeout_ms`, `output_bytes_max` and `merge_stderr` of the spec are not used.
   static Result<Process> start(const ProcessSpec& spec, const Options& options);

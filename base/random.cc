@@ -1,10 +1,10 @@
 #include "base/random.h"
 
+#include "base/check.h"
+
 #include <sys/random.h>
 
 #include <bit>
-
-#include "base/check.h"
 
 namespace base {
 

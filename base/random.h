@@ -14,7 +14,9 @@ class Rng {
   // Uniform in [0, bound). REQUIRES: bound > 0.
   u64 below(u64 bound);
   // Uniform in [low, high], both ends included.
-  i64 between(i64 low, i64 high) { return low + static_cast<i64>(below(static_cast<u64>(high - low) + 1)); }
+  i64 between(i64 low, i64 high) {
+    return low + static_cast<i64>(below(static_cast<u64>(high - low) + 1));
+  }
   // Uniform in [0, 1).
   f64 unit() { return static_cast<f64>(next() >> 11) * 0x1.0p-53; }
   bool chance(f64 probability) { return unit() < probability; }

@@ -3,21 +3,21 @@
 //   Result<int> port_of(std::string_view text);
 //   Result<Server> listen(std::string_view text) {
 //     int port = TRY(port_of(text));
-//     if (port == 0) return Error(ErrorCode::kInvalidArgument, "port 0 is not a port; use 1 to 65535");
-//     return Server(port);
+//     if (port == 0) return Error(ErrorCode::kInvalidArgument, "port 0 is not a port; use 1 to
+//     65535"); return Server(port);
 //   }
 //
 // The message is one sentence that tells a person what is wrong and what to do about it.
 // Shaped like std::expected so that it can become one. Thread-compatible.
 #pragma once
 
+#include "base/check.h"
+
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
-
-#include "base/check.h"
 
 namespace base {
 
@@ -132,9 +132,9 @@ using Status = Result<void>;
 }  // namespace base
 
 // The value of a Result expression; on error, returns the Error from the enclosing function.
-#define TRY(expression)                                            \
-  ({                                                               \
-    auto&& try_result = (expression);                              \
-    if (!try_result.ok()) return std::move(try_result).error();    \
-    std::move(try_result).value();                                 \
+#define TRY(expression)                                         \
+  ({                                                            \
+    auto&& try_result = (expression);                           \
+    if (!try_result.ok()) return std::move(try_result).error(); \
+    std::move(try_result).value();                              \
   })

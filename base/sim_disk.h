@@ -1,8 +1,11 @@
-// A disk in memory that behaves as badly as real ones may: at a crash every write since the last sync
-// is kept, lost or torn at sector boundaries, independently and in any order; names not synced to their
-// folder may or may not be there. It can also be full, slow to fail, or fail the n-th call. All choices
-// come from one seed. Single-threaded.
+// A disk in memory that behaves as badly as real ones may: at a crash every write since the last
+// sync is kept, lost or torn at sector boundaries, independently and in any order; names not synced
+// to their folder may or may not be there. It can also be full, slow to fail, or fail the n-th
+// call. All choices come from one seed. Single-threaded.
 #pragma once
+
+#include "base/disk.h"
+#include "base/random.h"
 
 #include <functional>
 #include <map>
@@ -11,17 +14,14 @@
 #include <string>
 #include <vector>
 
-#include "base/disk.h"
-#include "base/random.h"
-
 namespace base {
 
 class SimDisk : public Disk {
  public:
   struct Options {
     u64 seed = 1;
-    u32 sector_bytes = 512;       // the unit in which a write is torn
-    f64 keep_unsynced = 0.5;      // probability that an unsynced sector survives a crash
+    u32 sector_bytes = 512;        // the unit in which a write is torn
+    f64 keep_unsynced = 0.5;       // probability that an unsynced sector survives a crash
     u64 capacity_bytes = ~u64{0};  // kFull beyond it
   };
   explicit SimDisk(Options options);
@@ -54,14 +54,14 @@ class SimDisk : public Disk {
  private:
   friend class SimFile;
   struct Inode;
-  struct NameChange;
   Status begin_operation();
-  void touch_name(const std::string& path);
+  Status check_power();
+  u64 bytes_used() const;
 
   Options options_;
   Rng rng_;
   u64 operations_ = 0;
-  u64 generation_ = 0;
+  u64 generation_ = 0;  // counts crashes: files opened before one are dead
   std::optional<u64> power_off_at_;
   bool powered_off_ = false;
   std::optional<u64> fail_at_;

@@ -24,11 +24,13 @@ endif()
 
 add_library(fleet_warnings INTERFACE)
 target_compile_options(fleet_warnings INTERFACE -Wall -Wextra -Werror
+  -Wno-missing-field-initializers  # designated initializers leave the defaults alone on purpose
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
   # Statement expressions are how TRY is written; false positives of g++ 12's flow analysis.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
                            -Wno-array-bounds -Wno-dangling-pointer -Wno-stringop-overread>
-  $<$<CXX_COMPILER_ID:Clang>:-Wno-gnu-statement-expression>)
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-gnu-statement-expression
+                             -Wno-missing-designated-field-initializers>)
 
 if(FLEET_SANITIZE)
   add_compile_options(-fsanitize=${FLEET_SANITIZE} -fno-omit-frame-pointer

@@ -1,0 +1,139 @@
+#include "base/http_client.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace base {
+namespace {
+
+struct Exchange {
+  HttpResponse response;
+  const HttpHeadSink* on_head = nullptr;
+  const HttpBodySink* on_body = nullptr;
+  bool head_sent = false;
+  bool cancelled = false;
+
+  void send_head() {
+    if (head_sent) return;
+    head_sent = true;
+    if (on_head != nullptr && *on_head) (*on_head)(response);
+  }
+};
+
+size_t take_body(char* data, size_t size, size_t count, void* context) {
+  Exchange& exchange = *static_cast<Exchange*>(context);
+  const std::string_view piece(data, size * count);
+  exchange.send_head();
+  if (exchange.on_body == nullptr) {
+    exchange.response.body += piece;
+  } else if (!(*exchange.on_body)(piece)) {
+    exchange.cancelled = true;
+    return 0;
+  }
+  return piece.size();
+}
+
+size_t take_header(char* data, size_t size, size_t count, void* context) {
+  Exchange& exchange = *static_cast<Exchange*>(context);
+  std::string_view line(data, size * count);
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
+  if (line.starts_with("HTTP/")) {  // a new head: an interim one or a redirect came before
+    exchange.response.headers.clear();
+    const size_t space = line.find(' ');
+    if (space != std::string_view::npos) exchange.response.status = std::atoi(line.data() + space);
+  } else if (const size_t colon = line.find(':'); colon != std::string_view::npos) {
+    std::string name(line.substr(0, colon));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    std::string_view value = line.substr(colon + 1);
+    while (value.starts_with(' ')) value.remove_prefix(1);
+    exchange.response.headers.emplace_back(std::move(name), value);
+  }
+  return size * count;
+}
+
+Error error_of(CURLcode code, const HttpRequest& request, const char* detail) {
+  const std::string text = request.url + ": " + (*detail != 0 ? detail : curl_easy_strerror(code));
+  switch (code) {
+    case CURLE_OPERATION_TIMEDOUT:
+      return Error(ErrorCode::kDeadline, text);
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      return Error(ErrorCode::kInvalidArgument, text);
+    default:
+      return Error(ErrorCode::kUnavailable, text);
+  }
+}
+
+void set_method(CURL* curl, const HttpRequest& request) {
+  if (request.method == "GET" && request.body.empty()) return;
+  if (request.method == "HEAD") {
+    curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+    return;
+  }
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.data());
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+}
+
+Result<HttpResponse> perform(const HttpRequest& request, Exchange& exchange) {
+  static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (initialised != CURLE_OK) return Error(ErrorCode::kInternal, "libcurl does not start");
+  std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), &curl_easy_cleanup);
+  if (curl == nullptr) return Error(ErrorCode::kLimit, "no memory for an HTTP request");
+  curl_slist* list = nullptr;
+  for (const auto& [name, value] : request.headers) {
+    list = curl_slist_append(list, (name + ": " + value).c_str());
+  }
+  list = curl_slist_append(list, "Expect:");  // no round trip before the body
+  std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(list, &curl_slist_free_all);
+  char detail[CURL_ERROR_SIZE] = "";
+  curl_easy_setopt(curl.get(), CURLOPT_URL, request.url.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, detail);
+  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(request.connect_timeout_ms));
+  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_ms));
+  curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_TIME,
+                   static_cast<long>(std::max<i64>(1, request.stall_timeout_ms / 1'000)));
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &take_body);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &exchange);
+  curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, &take_header);
+  curl_easy_setopt(curl.get(), CURLOPT_HEADERDATA, &exchange);
+  set_method(curl.get(), request);
+  const CURLcode code = curl_easy_perform(curl.get());
+  if (exchange.cancelled)
+    return Error(ErrorCode::kCancelled, request.url + ": cancelled by the caller");
+  if (code != CURLE_OK) return error_of(code, request, detail);
+  exchange.send_head();
+  return std::move(exchange.response);
+}
+
+}  // namespace
+
+std::string_view HttpResponse::header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+Result<HttpResponse> http_request(const HttpRequest& request) {
+  Exchange exchange;
+  return perform(request, exchange);
+}
+
+Result<HttpResponse> http_stream(const HttpRequest& request, const HttpHeadSink& on_head,
+                                 const HttpBodySink& on_body) {
+  Exchange exchange;
+  exchange.on_head = &on_head;
+  exchange.on_body = &on_body;
+  return perform(request, exchange);
+}
+
+}  // namespace base

@@ -1,0 +1,115 @@
+#include "base/http_client.h"
+#include "base/http_server.h"
+
+#include <gtest/gtest.h>
+
+namespace base {
+namespace {
+
+std::unique_ptr<HttpServer> serve(HttpHandler handler) {
+  return HttpServer::start({.threads = 4}, std::move(handler)).value();
+}
+
+TEST(Http, EchoesMethodPathQueryHeadersAndBody) {
+  auto server = serve([](const HttpServerRequest& request) {
+    HttpReply reply;
+    reply.status = 201;
+    reply.headers = {{"X-Back", std::string(request.header("x-there"))}};
+    reply.body =
+        request.method + " " + request.path + " " + request.parameter("q") + " " + request.body;
+    return reply;
+  });
+  HttpResponse response = http_request({.method = "POST",
+                                        .url = server->url() + "/a/b?q=x%20y",
+                                        .headers = {{"X-There", "yes"}},
+                                        .body = "hello"})
+                              .value();
+  EXPECT_EQ(response.status, 201);
+  EXPECT_EQ(response.header("x-back"), "yes");
+  EXPECT_EQ(response.body, "POST /a/b x y hello");
+}
+
+TEST(Http, StreamsEventsAsTheyCome) {
+  auto server = serve([](const HttpServerRequest&) {
+    HttpReply reply;
+    reply.content_type = "text/event-stream";
+    reply.stream = [](const HttpWriter& write) {
+      return write("data: one\n\n") && write("event: last\ndata: two\ndata: lines\n\n");
+    };
+    return reply;
+  });
+  SseParser parser;
+  std::vector<std::string> seen;
+  int status = 0;
+  auto done = http_stream(
+      {.url = server->url()}, [&](const HttpResponse& head) { status = head.status; },
+      [&](std::string_view piece) {
+        parser.feed(piece, [&](const SseParser::Event& event) {
+          seen.push_back(event.event + "|" + event.data);
+        });
+        return true;
+      });
+  EXPECT_TRUE(done.ok());
+  EXPECT_EQ(status, 200);
+  EXPECT_EQ(seen, (std::vector<std::string>{"|one", "last|two\nlines"}));
+}
+
+TEST(Http, AStreamBrokenOffIsAnErrorNotAnEnd) {
+  auto server = serve([](const HttpServerRequest&) {
+    HttpReply reply;
+    reply.stream = [](const HttpWriter& write) { return write("data: half") && false; };
+    return reply;
+  });
+  auto broken = http_stream({.url = server->url()}, nullptr, [](std::string_view) { return true; });
+  ASSERT_FALSE(broken.ok());
+  EXPECT_EQ(broken.error().code(), ErrorCode::kUnavailable);
+}
+
+TEST(Http, TheCallerCanCancel) {
+  auto server = serve([](const HttpServerRequest&) {
+    HttpReply reply;
+    reply.stream = [](const HttpWriter& write) {
+      while (write("more\n")) {
+      }
+      return true;
+    };
+    return reply;
+  });
+  auto cancelled =
+      http_stream({.url = server->url()}, nullptr, [](std::string_view) { return false; });
+  ASSERT_FALSE(cancelled.ok());
+  EXPECT_EQ(cancelled.error().code(), ErrorCode::kCancelled);
+}
+
+TEST(Http, NobodyListeningIsUnavailable) {
+  std::string url;
+  {
+    auto server = serve([](const HttpServerRequest&) { return HttpReply{}; });
+    url = server->url();
+  }
+  EXPECT_EQ(http_request({.url = url}).error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(http_request({.url = "nonsense://x"}).error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(Http, ATakenPortIsASentence) {
+  auto first = serve([](const HttpServerRequest&) { return HttpReply{}; });
+  auto second = HttpServer::start({.port = first->port()},
+                                  [](const HttpServerRequest&) { return HttpReply{}; });
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), ErrorCode::kBusy);
+}
+
+TEST(Sse, HandlesSplitsCarriageReturnsAndComments) {
+  const std::string stream = ": hi\r\ndata:a\r\ndata: b\r\nid: 7\r\n\r\ndata: c\n\n";
+  for (size_t cut = 0; cut <= stream.size(); ++cut) {
+    SseParser parser;
+    std::vector<std::string> seen;
+    auto sink = [&](const SseParser::Event& event) { seen.push_back(event.id + "|" + event.data); };
+    parser.feed(stream.substr(0, cut), sink);
+    parser.feed(stream.substr(cut), sink);
+    EXPECT_EQ(seen, (std::vector<std::string>{"7|a\nb", "|c"})) << "cut at " << cut;
+  }
+}
+
+}  // namespace
+}  // namespace base
