@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "team/core/attempt_end.h"
 #include "team/model/model.h"
 
 #include <optional>
@@ -44,20 +45,6 @@ struct AgentConfig {
   std::string effort;
 };
 
-enum class AgentEnd {
-  kRunning,
-  kSubmitted,
-  kGaveUp,
-  kStuck,
-  kTurnsOut,
-  kBudgetOut,
-  kFormatErrors,
-  kRefused,
-  kModelFailed,
-  kCancelled,
-};
-const char* name_of(AgentEnd end);
-
 struct AgentState {
   std::vector<Message> transcript;  // what the next request will carry
   int turn = 0;                     // model replies so far
@@ -72,10 +59,10 @@ struct AgentState {
   std::vector<std::string> recent_trees;  // tree hashes after mutating calls, newest last
   std::vector<std::string> notes;         // by the note tool; part of a hand-off
   Usage usage;
-  AgentEnd end = AgentEnd::kRunning;
+  std::optional<AttemptEnd> end;
   std::string end_text;  // what was submitted, or why it ended
 
-  bool ended() const { return end != AgentEnd::kRunning; }
+  bool ended() const { return end.has_value(); }
   base::Json to_json() const;
   static base::Result<AgentState> from_json(const base::Json& json);
 };
@@ -92,10 +79,10 @@ enum class ActionKind { kInfer, kTool, kRelieve, kEnd };
 
 struct AgentAction {
   ActionKind kind = ActionKind::kEnd;
-  ModelRequest request;               // kInfer
-  ToolCall call;                      // kTool
-  AgentEnd end = AgentEnd::kRunning;  // kEnd
-  std::string reason;                 // kRelieve, kEnd: a sentence
+  ModelRequest request;                     // kInfer
+  ToolCall call;                            // kTool
+  AttemptEnd end = AttemptEnd::kCancelled;  // kEnd
+  std::string reason;                       // kRelieve, kEnd: a sentence
   // Stable over replays: "<turn>.<index>" for the idempotency key.
   std::string id;
 };
@@ -103,10 +90,10 @@ struct AgentAction {
 struct ToolResult {
   std::string text;  // what the model sees
   bool is_error = false;
-  bool mutated = false;               // the tool may have changed the workspace
-  std::string tree_hash;              // after it, when mutated
-  AgentEnd end = AgentEnd::kRunning;  // submit and give_up end the attempt
-  std::string full_log;               // untruncated output for the record, or ""
+  bool mutated = false;           // the tool may have changed the workspace
+  std::string tree_hash;          // after it, when mutated
+  std::optional<AttemptEnd> end;  // submit and give_up end the attempt
+  std::string full_log;           // untruncated output for the record, or ""
 };
 
 struct AgentResult {

@@ -3,7 +3,7 @@
 // implementation exists.
 #pragma once
 
-#include "team/gate/gate.h"
+#include "team/gate/gate_runner.h"
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace team {
 
 struct ValidationInput {
-  std::string name;    // "empty", "do-nothing", "mutant: acknowledges before it writes", "oracle"
+  std::string name;    // "do-nothing", "mutant: acknowledges before it writes", "oracle"
   std::string source;  // folder
   bool must_pass = false;
 };
@@ -19,8 +19,8 @@ struct ValidationInput {
 struct ValidationFinding {
   std::string name;
   bool as_expected = false;
-  GateVerdict verdict = GateVerdict::kError;
-  std::string detail;
+  Evidence evidence;
+  std::string detail;  // a sentence
 };
 
 struct Validation {
@@ -28,8 +28,11 @@ struct Validation {
   std::vector<ValidationFinding> findings;
 };
 
-// The empty program is always among the inputs; give the others. A gate error makes it invalid.
+// The empty folder is always tried first; give the other inputs. A gate error on an input that must
+// pass makes it invalid; on one that must fail, an error counts as a failure only of the empty
+// program.
 base::Result<Validation> validate_gate(const GateRunner& runner, const GateSpec& spec,
+                                       const std::string& sealed,
                                        const std::vector<ValidationInput>& inputs);
 
 }  // namespace team

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "team/core/usage.h"
 
 #include <functional>
 #include <memory>
@@ -18,23 +19,6 @@
 #include <vector>
 
 namespace team {
-
-struct Usage {
-  i64 input_fresh = 0;    // read by the model, at full price
-  i64 input_cached = 0;   // served from the provider's prefix cache
-  i64 input_written = 0;  // read and written to the cache
-  i64 output_text = 0;
-  i64 output_reasoning = 0;
-  bool estimated = false;  // the server did not say (or said nonsense): counted from bytes
-
-  i64 input() const { return input_fresh + input_cached + input_written; }
-  i64 output() const { return output_text + output_reasoning; }
-  Usage& operator+=(const Usage& other);
-  bool operator==(const Usage&) const = default;
-
-  base::Json to_json() const;
-  static Usage from_json(const base::Json& json);
-};
 
 // About four bytes a token: good enough to reserve a budget, never to bill when the server counts.
 i64 estimate_tokens(size_t bytes);
