@@ -25,9 +25,7 @@ enum class Encoding : u8 { kUtf8 = 1, kUtf16le = 2, kUtf16be = 3 };
 
 class Value {
  public:
-  Value() : size_(0), type_(Type::kNull), memory_(Memory::kNone), subtype_(0), flags_(0) {
-    p_.i = 0;
-  }
+  Value() : size_(0), type_(Type::kNull), memory_(Memory::kNone), subtype_(0) { p_.i = 0; }
   Value(const Value& other) { copy_from(other); }
   Value(Value&& other) noexcept {
     std::memcpy(static_cast<void*>(this), &other, sizeof *this);
@@ -182,7 +180,6 @@ class Value {
   Type type_;
   Memory memory_;
   u8 subtype_;
-  u8 flags_;
 };
 static_assert(sizeof(Value) == 16);
 
