@@ -15,6 +15,9 @@
 
 namespace db {
 
+// base::Error's code as SQLite numbers it (storage answers with base errors).
+int rc_of(base::ErrorCode code);
+
 // Primary and extended result codes, SQLite's numbers. `code & 0xff` is the primary code.
 namespace rc {
 inline constexpr int kOk = 0, kError = 1, kInternal = 2, kPerm = 3, kAbort = 4, kBusy = 5;
@@ -29,12 +32,14 @@ inline constexpr int kConstraintPrimaryKey = 1555, kConstraintTrigger = 1811;
 inline constexpr int kConstraintUnique = 2067, kConstraintRowid = 2579;
 inline constexpr int kConstraintPinned = 2835, kConstraintDatatype = 3091;
 inline constexpr int kBusyRecovery = 261, kBusySnapshot = 517, kAbortRollback = 516;
-inline constexpr int kCorruptIndex = 779, kReadOnlyDbMoved = 1032, kErrorSnapshot = 769;
+inline constexpr int kReadOnlyRecovery = 264, kCorruptIndex = 779, kReadOnlyDbMoved = 1032,
+                     kErrorSnapshot = 769;
 }  // namespace rc
 
 class [[nodiscard]] Error {
  public:
   Error(int code, std::string message) : code_(code), message_(std::move(message)) {}
+  Error(const base::Error& error) : code_(rc_of(error.code())), message_(error.message()) {}
 
   int code() const { return code_; }
   const std::string& message() const { return message_; }
@@ -58,9 +63,11 @@ class [[nodiscard]] Result {
 
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(const base::Error& error) : state_(std::in_place_index<1>, Error(error)) {}
   template <class U>
     requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
              !std::is_same_v<std::remove_cvref_t<U>, Error> &&
+             !std::is_same_v<std::remove_cvref_t<U>, base::Error> &&
              !std::is_same_v<std::remove_cvref_t<U>, Result>)
   Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
 
@@ -85,6 +92,7 @@ class [[nodiscard]] Result<void> {
 
   Result() = default;
   Result(Error error) : error_(std::make_unique<Error>(std::move(error))) {}
+  Result(const base::Error& error) : error_(std::make_unique<Error>(error)) {}
 
   bool ok() const { return error_ == nullptr; }
   explicit operator bool() const { return ok(); }

@@ -1,10 +1,37 @@
 #include "db/value/value.h"
 
+#include "db/value/result.h"
+
 #include <cmath>
 #include <cstdlib>
 #include <new>
 
 namespace db {
+
+int rc_of(base::ErrorCode code) {
+  switch (code) {
+    case base::ErrorCode::kBusy:
+      return rc::kBusy;
+    case base::ErrorCode::kConflict:
+      return rc::kBusySnapshot;
+    case base::ErrorCode::kCorruption:
+      return rc::kCorrupt;
+    case base::ErrorCode::kIo:
+      return rc::kIoErr;
+    case base::ErrorCode::kFull:
+      return rc::kFull;
+    case base::ErrorCode::kPermission:
+      return rc::kReadOnly;
+    case base::ErrorCode::kNotFound:
+      return rc::kCantOpen;
+    case base::ErrorCode::kCancelled:
+      return rc::kInterrupt;
+    case base::ErrorCode::kLimit:
+      return rc::kTooBig;
+    default:
+      return rc::kError;
+  }
+}
 
 struct Value::PointerBox {
   void* pointer;
