@@ -47,14 +47,26 @@ TEST(SignedRank, IgnoresZerosAndSharesRanksOfTies) {
   EXPECT_DOUBLE_EQ(result.w_plus, 1.5 + 3.5 + 3.5);
 }
 
-TEST(SignedRank, ExactAndNormalAgreeAtFiftyPairs) {
+// The definition itself as the oracle: flip signs at random and count how often the sum is as
+// large.
+TEST(SignedRank, AgreesWithRandomSignFlips) {
   base::Rng rng(7);
-  std::vector<f64> values;
-  for (int i = 0; i < 50; ++i) values.push_back(gaussian(rng) + 0.3);
-  f64 exact = signed_rank(values).p_greater;
-  values.push_back(values.back());  // a tie forces the normal approximation
-  f64 normal = signed_rank(values).p_greater;
-  EXPECT_NEAR(std::log(exact), std::log(normal), 0.7);
+  for (bool ties : {false, true}) {
+    std::vector<f64> values;
+    for (int i = 0; i < 40; ++i) {
+      f64 value = gaussian(rng) + 0.2;
+      values.push_back(ties ? std::round(value * 4) / 4 : value);
+    }
+    SignedRank result = signed_rank(values);
+    int as_large = 0;
+    constexpr int kFlips = 20'000;
+    for (int flip = 0; flip < kFlips; ++flip) {
+      std::vector<f64> flipped = values;
+      for (f64& value : flipped) value = rng.chance(0.5) ? value : -value;
+      as_large += signed_rank(flipped).w_plus >= result.w_plus;
+    }
+    EXPECT_NEAR(result.p_greater, static_cast<f64>(as_large) / kFlips, 0.01) << ties;
+  }
 }
 
 TEST(HodgesLehmann, FindsAShiftAndItsIntervalCoversIt) {
