@@ -22,7 +22,7 @@
 namespace db {
 
 class FunctionRegistry;  // db/functions
-class Session;           // db/exec: what executors see of a connection
+struct Session;          // db/catalog: what planner and executor see of a connection
 class Statement;
 class Store;
 
