@@ -57,6 +57,7 @@ endif()
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
+find_package(OpenSSL REQUIRED)
 if(FLEET_TESTS)
   find_package(GTest REQUIRED)
 endif()
