@@ -19,15 +19,20 @@ struct ParseLimits {
   u32 columns = 2000;
   u32 compound_arms = 500;
   u32 variables = 250000;
-  u32 function_args = 127;
+  u32 function_args = 1000;
+  u32 nesting = 1000;  // parentheses, subqueries
+};
+
+struct ParamName {
+  u32 number = 0;
+  std::string_view name;  // with its first character: ":a", "?12"
 };
 
 struct Parsed {
   Statement* statement = nullptr;  // null: blank text, only comments, or an error
   u32 tail = 0;                    // offset just past the statement's semicolon
-  // Parameters: names[i] belongs to number i + 1, empty for a bare `?`.
-  u32 param_count = 0;
-  List<std::string_view> param_names;
+  u32 param_count = 0;             // the highest parameter number
+  List<ParamName> params;          // those with a name, each name once
   bool failed = false;
   std::string error;      // SQLite's text
   i32 error_offset = -1;  // byte offset of the token at fault, or -1
