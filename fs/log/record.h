@@ -72,13 +72,18 @@ struct RecordHeader {
   u32 changes_length = 0;
 };
 
+void encode_put(std::string& out, std::string_view key, std::string_view value);
+void encode_delete(std::string& out, std::string_view key);
+
 // Builds one record in a string: start(), any number of put/remove, finish().
 class RecordWriter {
  public:
   explicit RecordWriter(std::string& out) : out_(out) {}
   void start();
-  void put(std::string_view key, std::string_view value);
-  void remove(std::string_view key);
+  void put(std::string_view key, std::string_view value) { encode_put(out_, key, value); }
+  void remove(std::string_view key) { encode_delete(out_, key); }
+  // Changes encoded elsewhere with the two functions below.
+  void append(std::string_view changes) { out_.append(changes); }
   // Fills the header in; changes_length is computed.
   void finish(RecordHeader header);
   bool has_changes() const { return out_.size() > kRecordHeaderBytes; }

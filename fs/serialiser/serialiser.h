@@ -18,6 +18,7 @@
 #include "fs/serialiser/request.h"
 #include "fs/state/base_state.h"
 #include "fs/state/inode.h"
+#include "fs/state/keys.h"
 #include "fs/state/lock_table.h"
 #include "fs/state/node.h"
 #include "fs/state/types.h"
@@ -100,10 +101,18 @@ class Serialiser {
   std::string volatile_state() const;
 
  private:
-  friend class NamespaceOps;
-  friend class FileOps;
-  friend class XattrOps;
-  struct Context;
+  friend class Step;
+  base::Result<Node*> find_node(Ino ino);  // null when there is none
+  base::Status load_entries(Ino ino, Node& node);
+  base::Status load_extents(Ino ino, Node& node);
+  base::Status load_xattrs(Ino ino, Node& node);
+  base::Status load_orphans();
+  base::Status load_usage();
+  base::Status apply_change(Seq seq, const Change& change);
+  base::Status apply_inode(Seq seq, Ino ino, const Change& change);
+  base::Status apply_part(Seq seq, const ParsedKey& key, const Change& change);
+  void forget_node(Ino ino, Seq seq);
+  u64 references_of(Ino ino) const;
 
   Options options_;
   std::shared_ptr<const BaseState> base_;
@@ -112,7 +121,8 @@ class Serialiser {
   Usage usage_;
   bool usage_loaded_ = false;
   std::unordered_map<Ino, Node> nodes_;
-  std::map<Ino, SessionId> orphans_;  // resident O keys
+  std::unordered_map<Ino, Seq> deleted_;  // since the base, which still knows them
+  std::map<Ino, SessionId> orphans_;      // resident O keys
   bool orphans_loaded_ = false;
   std::map<SessionId, std::unordered_map<Ino, u64>> references_;
   LockTable locks_;

@@ -22,6 +22,8 @@ class Directory {
     FileType type = FileType::kUnknown;
   };
 
+  // All entries at once, as paged in: any order, distinct names and cookies.
+  void assign(std::vector<Slot> slots);
   // Null when there is none. Valid until the next change.
   const Slot* find(std::string_view name) const;
   // REQUIRES: the name is not there and `cookie` is not in use. Cheapest when cookies grow.
@@ -34,6 +36,10 @@ class Directory {
   // First slot with a cookie greater than `after`, or slots().size(). Skip those with ino 0.
   size_t first_after(u64 after) const;
   const std::vector<Slot>& slots() const { return slots_; }
+
+  // Inode numbers reserved for children, so that siblings are neighbours in the tree.
+  Ino run_next = 0;
+  Ino run_end = 0;
 
  private:
   size_t probe(std::string_view name) const;  // index position of the name, or of the free place
