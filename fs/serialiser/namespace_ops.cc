@@ -30,22 +30,23 @@ int Step::perform(const Forget& op) {
   if (count == session->second.end()) return 0;
   u64 given = std::min(op.count, count->second);
   bool last_of_session = count->second == given;
-  auto resident = s_.nodes_.find(op.ino);
-  bool orphan_goes = false;
-  if (last_of_session && resident != s_.nodes_.end() && resident->second.attr.nlink == 0) {
-    orphan_goes = resident->second.references == given;
-  }
+  // The inode may be paged out: what is an orphan is asked of the orphans, not of the node.
+  if (auto loaded = s_.load_orphans(); !loaded.ok()) return code_of(loaded.error());
+  bool orphan_goes = last_of_session && s_.orphans_.contains(op.ino) &&
+                     s_.references_of(op.ino) == given;
+  Node* node = nullptr;
   if (orphan_goes) {
-    if (int error = load_whole(op.ino, resident->second)) return error;
+    if (int error = node_of(op.ino, node)) return error;
+    if (int error = load_whole(op.ino, *node)) return error;
   }
   count->second -= given;
   if (last_of_session) session->second.erase(count);
   if (session->second.empty()) s_.references_.erase(session);
-  if (resident == s_.nodes_.end()) return 0;
-  resident->second.references -= given;
+  auto resident = s_.nodes_.find(op.ino);
+  if (resident != s_.nodes_.end()) resident->second.references -= given;
   if (orphan_goes) {
     start(RecordOp::kReclaim, op.ino);
-    reclaim(op.ino, resident->second);
+    reclaim(op.ino, *node);
   }
   return 0;
 }
