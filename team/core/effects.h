@@ -37,6 +37,8 @@ struct EffectIntent {
   EffectClass cls = EffectClass::kPure;
   base::Json request;    // what is about to be done; its hash is kept and checked on a replay
   i64 reserve_nusd = 0;  // kPaid: the most it can cost
+  // kWorkspace: puts things back as they were before; called when an earlier try may be half done.
+  std::function<base::Status()> undo = {};
 };
 
 class Effects {
