@@ -28,7 +28,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "db/storage/format.h"
-#include "db/storage/page.h"
+#include "db/storage/node.h"
 #include "db/storage/pager.h"
 
 #include <functional>
@@ -80,15 +80,6 @@ class KeyProbe {
 // Where a seek ended: on the equal row, on a neighbour, or nowhere because the tree is empty.
 enum class [[nodiscard]] Seek : u8 { kEmpty, kBefore, kEqual, kAfter, kError };
 
-// One cell, as it lies on its page.
-struct Cell {
-  i64 rowid = 0;                // table trees
-  const u8* payload = nullptr;  // its first `local` bytes
-  u32 size = 0;                 // of the whole payload
-  u32 local = 0;                // bytes at `payload`; less than size when it overflows
-  u32 bytes = 0;                // of the cell on the page, with its header
-};
-
 class Store;
 
 class Cursor {
@@ -139,12 +130,9 @@ class Cursor {
   Hit seek_below(const KeyProbe& probe) { return backward(seek(probe), true); }
 
   // On a row? False after a seek that found nothing, a kEnd, or when the row was erased.
-  bool on_row() const {
-    return state_ == State::kRow || (state_ == State::kSaved && saved_on_row_);
-  }
-  // Finds a saved place again; kEnd when its row is gone (the cursor is then between its
-  // neighbours: next() and previous() go on from there). Call before reading when others may have
-  // changed the tree.
+  bool on_row() const { return state_ == State::kRow || (state_ == State::kSaved && saved_on_row_); }
+  // Finds a saved place again; kEnd when its row is gone (the cursor is then between its neighbours:
+  // next() and previous() go on from there). Call before reading when others may have changed the tree.
   Hit restore() { return state_ == State::kRow ? Hit::kRow : restore_slow(); }
 
   // The row under the cursor. REQUIRES: on a row, restored.
@@ -171,8 +159,9 @@ class Cursor {
   Hit read_payload(u32 offset, Bytes out);
   // Overwrites a range in place (incremental blob writes); the size stays.
   Hit write_payload(u32 offset, ByteView data);
+  // A malformed cell reads as an empty payload here; payload() and the seeks report it.
   const Cell& cell() {
-    if (!cell_known_) parse_cell();
+    if (!cell_known_) [[unlikely]] parse_cell();
     return cell_;
   }
 
@@ -207,6 +196,8 @@ class Cursor {
  private:
   friend class Store;
   friend class TreeWriter;
+  // kRow: on levels_[depth_]'s cell. kErased: between rows, see lean_. kSaved: the pages are let go, the
+  // place is in saved_*. kFault: the transaction was rolled back under it.
   enum class State : u8 { kNone, kRow, kErased, kSaved, kFault };
   struct Level {
     Page* page;
@@ -228,32 +219,50 @@ class Cursor {
     if (seek == Seek::kEmpty) return Hit::kEnd;
     return seek == Seek::kError ? Hit::kError : previous();
   }
+  Level& top() { return levels_[depth_]; }
+  bool positioned() const { return state_ == State::kRow || state_ == State::kErased; }
   Hit next_slow();
+  Hit advance();
+  Hit retreat();
   Hit restore_slow();
-  void parse_cell();
+  bool parse_cell();
   Hit fail(base::Error error);
+  Hit fail_pager();
   Hit corrupt(const char* what);
   void unpin_all();
   bool push_child(PageNo child);
+  void pop() { Pager::unpin(levels_[depth_--].page); }
   bool go_root();
+  bool on_last_leaf() const;
   Hit leftmost();
   Hit rightmost();
   Hit save_place();
+  Hit copy_key();
+  bool compare(const Page& page, u32 index, const KeyProbe& probe, int* answer);
+  Hit transfer(u32 offset, u8* out, const u8* in, u32 bytes);
+  Hit put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail);
+  Hit ready_to_write();
+  Hit erase_interior();
 
   Store* store_ = nullptr;
+  Pager* pager_ = nullptr;
   PageNo root_ = 0;
+  u32 usable_ = 0;
   State state_ = State::kNone;
   bool cell_known_ = false;
   bool saved_on_row_ = false;
-  bool rightmost_leaf_ = false;  // the leaf is the last of the tree
-  i8 lean_ = 0;  // kErased and lost places: < 0 on the row before, > 0 on the row after
-  i8 depth_ = -1;
+  // kErased: below 0 the cell under the cursor is the row before the place, above 0 the one after it
+  // (there may be none: index == cell_count).
+  i8 lean_ = 0;
+  int depth_ = -1;
   Level levels_[kMaxDepth];
   Cell cell_;
   const KeyOrder* order_ = nullptr;
   i64 saved_rowid_ = 0;
   std::vector<u8> saved_key_;
-  std::vector<u8> buffer_;  // assembled payloads
+  std::vector<u8> buffer_;  // the assembled payload; its first buffered_ bytes are this row's
+  u32 buffered_ = 0;
+  std::vector<PageNo> overflow_;  // pages of this row's chain, as far as they were walked
   std::unique_ptr<base::Error> error_;
   Cursor* next_cursor_ = nullptr;  // the Store's list
   Cursor* prev_cursor_ = nullptr;
@@ -358,9 +367,37 @@ class Store {
   friend class IntegrityCheck;
   explicit Store(std::unique_ptr<Pager> pager) : pager_(std::move(pager)) {}
   base::Status begin_read_slow();
-  base::Status lock_page_one();
-  base::Status initialise_file();
-  void unlock_if_idle();
+  base::Status create_header();
+  void trip_cursors(bool keep_places);
+  // Before tree `root` changes through `but`: every other cursor on it lets its pages go.
+  Hit save_others(PageNo root, Cursor* but);
+  base::Result<Page*> get(PageNo number);
+  base::Result<Page*> get_node(PageNo number, bool table);
+  base::Result<bool> is_table_tree(PageNo root);
+  base::Status copy_page(Store& source, PageNo number);
+  base::Status corrupt(const char* what) const;
+
+  // free_list.cc. `near`: where the page would best lie (0: anywhere). Pinned, zeroed and writable.
+  base::Result<Page*> allocate_page(PageNo near);
+  base::Status free_page(PageNo number);
+  base::Status free_overflow(const Cell& cell);
+  base::Status free_tree(PageNo number, bool table, bool keep_root, int depth, i64* rows);
+
+  // auto_vacuum.cc. Pointer map entries; nothing happens in files without auto-vacuum.
+  enum class MapType : u8 { kRoot = 1, kFree = 2, kOverflowFirst = 3, kOverflow = 4, kNode = 5 };
+  bool is_map_page(PageNo number) const;
+  PageNo map_page_of(PageNo number) const;
+  base::Status map_put(PageNo number, MapType type, PageNo parent);
+  base::Status map_get(PageNo number, MapType* type, PageNo* parent);
+  base::Status map_children(Page& page);
+  base::Status relocate(PageNo from, PageNo to, MapType type, PageNo parent);
+  base::Result<PageNo> take_free(PageNo wanted, PageNo limit);
+  base::Result<Page*> allocate_root();
+  base::Status finish_root(PageNo root);
+  base::Result<PageNo> close_root_gap(PageNo root);
+  base::Result<bool> vacuum_step(PageNo final_count, PageNo last, bool commit);
+  base::Status auto_vacuum_commit();
+  PageNo final_page_count(PageNo count, PageNo free) const;
 
   std::unique_ptr<Pager> pager_;
   TransactionState state_ = TransactionState::kNone;

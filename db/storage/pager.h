@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "db/storage/page.h"
+#include "db/storage/page_cache.h"
 #include "db/storage/vfs.h"
 
 #include <functional>
@@ -38,9 +38,6 @@ struct PagerOptions {
   // Called when a lock is taken, with the number of calls so far; true: try again.
   std::function<bool(int)> busy;
 };
-
-class Wal;
-class Journal;
 
 class Pager {
  public:
@@ -84,84 +81,97 @@ class Pager {
   // Transactions (Store drives these).
   base::Status begin_read();
   base::Status begin_write(bool exclusive);
+  // Page count, change counter and library version go into the header. Before commit_phase_one.
+  base::Status stamp_page_one(Page* page_one);
   base::Status commit_phase_one(const std::string& super_journal);
   base::Status commit_phase_two();
   base::Status rollback();
   void end_read();
+  bool writing() const { return writing_; }
   int savepoint_count() const { return static_cast<int>(savepoints_.size()); }
   int open_savepoint();
   void release_savepoint(int index);
   base::Status rollback_savepoint(int index);
 
-  // Pages. get() pins; unpin() when done.
+  // Pages. get() pins; unpin() when done. Null on error: see error().
   Page* get(PageNo number) {
-    // What is in memory comes without a call; null: see error().
-    if (number < table_.size()) [[likely]] {
-      Page* page = table_[number];
-      if (page != nullptr) [[likely]] {
-        pin(page);
-        return page;
-      }
+    Page* page = cache_->find(number);
+    if (page != nullptr) [[likely]] {
+      page->pins++;
+      page->referenced = true;
+      return page;
     }
     return fetch(number);
   }
-  void pin(Page* page) {
-    if (page->pins++ == 0 && page->in_recency) leave_recency(page);
-  }
-  void unpin(Page* page) {
-    if (--page->pins == 0 && !in_memory()) enter_recency(page);
-  }
-  // Before the first change of a page: keeps what a rollback needs.
+  static void pin(Page* page) { page->pins++; }
+  static void unpin(Page* page) { page->pins--; }
+  // Before the first change of a page: keeps what a rollback needs. False on error.
   bool make_writable(Page* page) {
-    if (page->saved_epoch >= epoch_) [[likely]]
-      return true;
+    if (page->saved_epoch >= epoch_) [[likely]] return true;
     return make_writable_slow(page);
   }
   const base::Error& error() const { return *error_; }
 
-  // A zeroed page behind the last, pinned and writable; null on error. Skips the lock page.
-  Page* extend();
-  // A page whose content does not matter, pinned and writable (it comes from the freelist).
+  // The number of the page behind the last one (the lock page is skipped).
+  PageNo next_page() const;
+  // A page whose content does not matter, zeroed, pinned and writable. It may lie behind the last page:
+  // the database grows. Null on error.
   Page* get_blank(PageNo number);
-  // Cuts the file; pages behind `pages` are gone. Pinned pages among them are a mistake.
-  void truncate(PageNo pages);
+  // Cuts the database; nothing behind `pages` may be pinned.
+  base::Status truncate(PageNo pages);
+  // Takes page `from` out of its place and puts its content at `to`, whose content is lost.
+  base::Status move_page(Page* from, PageNo to);
+  // Page-sized buffers, and one page of room for whoever needs it within one call.
+  u8* take_buffer() { return cache_->take_buffer(); }
+  void give_buffer(u8* buffer) { cache_->give_buffer(buffer); }
+  u8* scratch() { return scratch_.get(); }
 
  private:
-  friend class Journal;
-  friend class Wal;
+  // What one page was before a change.
   struct Undo {
-    Page* page_hint;
     PageNo number;
-    u8* image;  // null: the page was new
-    u64 saved_epoch;
+    u8* image;
+    u64 saved_epoch;  // of the page then
   };
   struct Savepoint {
     u64 epoch;
-    size_t undo_at;
+    size_t undo_at;  // changes since then lie from here on in undo_
     PageNo page_count;
   };
 
-  Pager() = default;
+  explicit Pager(PagerOptions options) : options_(std::move(options)) {}
+  void use_page_size(u32 page_bytes, u32 reserved_bytes);
   Page* fetch(PageNo number);
   bool make_writable_slow(Page* page);
-  void leave_recency(Page* page);
-  void enter_recency(Page* page);
+  Page* fail(base::Error error);
+  void undo_to(size_t undo_at, PageNo page_count);
+  void drop_behind(PageNo pages);
+  void finish_write();
 
   std::string path_;
   PagerOptions options_;
   std::unique_ptr<VfsFile> file_;
-  u32 page_bytes_ = kDefaultPageBytes;
-  u32 usable_bytes_ = kDefaultPageBytes;
+  std::unique_ptr<PageCache> cache_;
+  std::unique_ptr<u8[]> scratch_;
+  u32 page_bytes_ = 0;
+  u32 usable_bytes_ = 0;
   PageNo page_count_ = 0;
+  PageNo original_count_ = 0;  // when the write transaction began
   u32 data_version_ = 1;
-  u64 epoch_ = 0;
-  std::vector<Page*> table_;
+  bool reading_ = false;
+  bool writing_ = false;
+  u64 epoch_ = ~u64{0};        // of the innermost savepoint; all ones: nothing may be written
+  u64 txn_epoch_ = ~u64{0};    // of the write transaction
+  u64 last_epoch_ = 0;
   std::vector<Undo> undo_;
+  std::vector<PageNo> changed_;  // numbers of pages changed in this transaction; some twice
   std::vector<Savepoint> savepoints_;
   std::unique_ptr<base::Error> error_;
   JournalMode journal_mode_ = JournalMode::kDelete;
   Synchronous synchronous_ = Synchronous::kFull;
   bool locking_exclusive_ = false;
+  i64 cache_size_ = -2000;
+  size_t cache_pages_ = 500;
   PageNo max_page_count_ = 0xfffffffe;
   i64 journal_size_limit_ = -1;
   int wal_autocheckpoint_ = 1000;
