@@ -1,13 +1,14 @@
-// B-trees in memory against std::map, and the bytes they make against stock SQLite's integrity_check.
+// B-trees in memory against std::map, and the bytes they make against stock SQLite's
+// integrity_check.
 #include "db/storage/btree.h"
+
+#include "base/random.h"
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
 #include <map>
 #include <string>
-
-#include "base/random.h"
 
 namespace db {
 namespace {
@@ -21,7 +22,9 @@ struct BytewiseOrder final : KeyOrder {
 };
 const BytewiseOrder kOrder;
 
-ByteView bytes(const std::string& text) { return base::as_bytes(text); }
+ByteView bytes(const std::string& text) {
+  return base::as_bytes(text);
+}
 
 // A record of one blob column: what SQLite takes for a row or an index key.
 std::string record_of(const std::string& blob) {
@@ -134,7 +137,7 @@ TEST_P(BtreeShapes, TableTreeEqualsMapUnderRandomChanges) {
     for (int i = 0; i < 500; i++) {
       i64 rowid = rng.between(-300, 3000);
       u64 what = rng.below(10);
-      if (what < 6 + (round % 3)) {
+      if (static_cast<int>(what) < 6 + (round % 3)) {
         std::string value = record_of(random_text(rng, rng.chance(0.05) ? 20000 : 200));
         ASSERT_EQ(cursor.insert(rowid, bytes(value)), Hit::kRow);
         ASSERT_EQ(cursor.restore(), Hit::kRow);
@@ -168,7 +171,8 @@ TEST_P(BtreeShapes, TableTreeEqualsMapUnderRandomChanges) {
   }
   store_->commit().value();
   EXPECT_EQ(stock_check(store_->serialize().value()), "ok\n");
-  EXPECT_EQ(stock_check(store_->serialize().value(), "SELECT count(*) FROM t"), std::to_string(model.size()) + "\n");
+  EXPECT_EQ(stock_check(store_->serialize().value(), "SELECT count(*) FROM t"),
+            std::to_string(model.size()) + "\n");
 }
 
 TEST_P(BtreeShapes, IndexTreeEqualsMapUnderRandomChanges) {
@@ -306,13 +310,11 @@ TEST_P(BtreeShapes, DroppedTreesLeaveNoPageUnused) {
   EXPECT_EQ(stock_check(store_->serialize().value(), "SELECT count(*) FROM t"), "50\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BtreeShapes,
-                         ::testing::Values(Shape{512, 0, AutoVacuum::kNone},
-                                           Shape{512, 32, AutoVacuum::kFull},
-                                           Shape{1024, 0, AutoVacuum::kIncremental},
-                                           Shape{4096, 0, AutoVacuum::kNone},
-                                           Shape{4096, 8, AutoVacuum::kFull},
-                                           Shape{65536, 0, AutoVacuum::kNone}));
+INSTANTIATE_TEST_SUITE_P(
+    All, BtreeShapes,
+    ::testing::Values(Shape{512, 0, AutoVacuum::kNone}, Shape{512, 32, AutoVacuum::kFull},
+                      Shape{1024, 0, AutoVacuum::kIncremental}, Shape{4096, 0, AutoVacuum::kNone},
+                      Shape{4096, 8, AutoVacuum::kFull}, Shape{65536, 0, AutoVacuum::kNone}));
 
 TEST(Cursor, KeepsItsPlaceWhenAnotherCursorChangesTheTree) {
   auto store = Store::open("", {}).value();

@@ -1,9 +1,10 @@
-// Whole contents: a database as the bytes of its file, and one database put in the place of another.
-#include <algorithm>
-#include <cstring>
-
+// Whole contents: a database as the bytes of its file, and one database put in the place of
+// another.
 #include "base/check.h"
 #include "db/storage/btree.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace db {
 
@@ -20,6 +21,8 @@ Result<std::vector<u8>> Store::serialize() {
     std::memcpy(bytes.data() + size_t{number - 1} * page_bytes(), page->data, page_bytes());
     Pager::unpin(page);
   }
+  // In the middle of a write transaction the header does not know the size yet.
+  if (!bytes.empty()) base::store_be32(bytes.data() + kAtPageCount, pager_->page_count());
   return bytes;
 }
 
@@ -27,7 +30,8 @@ Result<std::unique_ptr<Store>> Store::open_image(ByteView image) {
   auto store = TRY(open("", {}));
   if (image.empty()) return store;
   Error not_ours(ErrorCode::kCorruption, "file is not a database");
-  if (image.size() < kMinPageBytes || std::memcmp(image.data(), kFileMagic, 16) != 0) return not_ours;
+  if (image.size() < kMinPageBytes || std::memcmp(image.data(), kFileMagic, 16) != 0)
+    return not_ours;
   u32 page_bytes = base::load_be16(image.data() + kAtPageBytes);
   if (page_bytes == 1) page_bytes = kMaxPageBytes;
   if (!store->set_page_size(page_bytes, image[kAtReservedBytes]).ok()) return not_ours;
