@@ -5,11 +5,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <thread>
 
 namespace fs::fuse {
@@ -22,17 +22,20 @@ using base::Result;
 using base::Status;
 
 constexpr size_t kRequestOverheadBytes = 4096;
+constexpr int kWakeSignal = SIGUSR1;
 
 }  // namespace
 
 Session::Session(Device device, Handler& handler, Options options)
     : device_(std::move(device)), handler_(handler), options_(options) {
-  wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  ::fcntl(device_.fd(), F_SETFL, ::fcntl(device_.fd(), F_GETFL) | O_NONBLOCK);
-}
-
-Session::~Session() {
-  if (wake_fd_ >= 0) ::close(wake_fd_);
+  // Polling needs reads that return; sleeping is one call less with reads that block.
+  if (options_.spin_us > 0) {
+    ::fcntl(device_.fd(), F_SETFL, ::fcntl(device_.fd(), F_GETFL) | O_NONBLOCK);
+  }
+  // Delivered only to end a blocking read; the handler has nothing to do.
+  struct sigaction nothing{};
+  nothing.sa_handler = [](int) {};
+  ::sigaction(kWakeSignal, &nothing, nullptr);
 }
 
 Result<ByteView> Session::read_request(std::vector<u8>& buffer) {
@@ -48,11 +51,11 @@ Result<ByteView> Session::read_request(std::vector<u8>& buffer) {
       if (spin_until_us < 0) spin_until_us = now + options_.spin_us;
       if (now < spin_until_us) continue;
     }
-    pollfd wait[2] = {{device_.fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}};
-    if (::poll(wait, 2, -1) < 0 && errno != EINTR) {
+    pollfd wait{device_.fd(), POLLIN, 0};
+    if (::poll(&wait, 1, -1) < 0 && errno != EINTR) {
       return base::errno_error(errno, "waiting for a request");
     }
-    if (wait[0].revents & POLLERR) return ByteView{};  // the connection was aborted
+    if (wait.revents & POLLERR) return ByteView{};  // the connection was aborted
   }
   return ByteView{};
 }
@@ -118,7 +121,7 @@ Status Session::resume(const Agreement& agreement) {
   return {};
 }
 
-void Session::answer(ByteView bytes, Reply& reply) {
+void Session::answer(ByteView bytes, Reply& reply, CallerAffinity& affinity) {
   auto request = decode(bytes, {agreement_.has(init::kSetxattrExt)});
   if (!request.ok()) {
     base::log_warn("fuse", request.error().message());
@@ -130,20 +133,31 @@ void Session::answer(ByteView bytes, Reply& reply) {
   }
   reply.start(request->header.unique);
   served_.fetch_add(1, std::memory_order_relaxed);
+  if (options_.follow_caller) affinity.served(request->header.pid);
   if (handler_.handle(*request, reply) == Answer::kSend) send(reply.head(), reply.attached());
 }
 
 Status Session::serve() {
+  {
+    std::lock_guard lock(threads_mutex_);
+    threads_.push_back(::pthread_self());
+  }
   std::vector<u8> buffer(agreement_.max_write_bytes + kRequestOverheadBytes);
   Reply reply(agreement_.max_write_bytes + kRequestOverheadBytes);
+  CallerAffinity affinity;
+  Status ended;
   for (;;) {
-    ByteView bytes = TRY(read_request(buffer));
-    if (bytes.empty()) {
-      stop();  // wake the other threads: they will see the end too
-      return {};
-    }
-    answer(bytes, reply);
+    auto bytes = read_request(buffer);
+    if (!bytes.ok()) ended = std::move(bytes).error();
+    if (!bytes.ok() || bytes->empty()) break;
+    answer(*bytes, reply, affinity);
   }
+  {
+    std::lock_guard lock(threads_mutex_);
+    std::erase(threads_, ::pthread_self());
+  }
+  stopping_.store(true);
+  return ended;
 }
 
 Status Session::run() {
@@ -154,13 +168,22 @@ Status Session::run() {
       if (!ended.ok()) base::log_error("fuse", ended.error().message());
     });
   }
-  return serve();
+  Status ended = serve();
+  stop();
+  return ended;
 }
 
 void Session::stop() {
   stopping_.store(true);
-  u64 one = 1;
-  if (::write(wake_fd_, &one, sizeof(one)) < 0) return;  // full means already woken
+  // A thread may be about to read when the signal comes: repeat until all are out.
+  for (;;) {
+    {
+      std::lock_guard lock(threads_mutex_);
+      if (threads_.empty()) return;
+      for (pthread_t thread : threads_) ::pthread_kill(thread, kWakeSignal);
+    }
+    base::system_clock().sleep_us(2000);
+  }
 }
 
 }  // namespace fs::fuse

@@ -6,10 +6,13 @@
 #pragma once
 
 #include "base/result.h"
+#include "fs/fuse/caller_affinity.h"
 #include "fs/fuse/mount.h"
 #include "fs/fuse/negotiate.h"
 #include "fs/fuse/reply.h"
 #include "fs/fuse/request.h"
+
+#include <pthread.h>
 
 #include <atomic>
 #include <mutex>
@@ -41,9 +44,9 @@ class Session {
     // How long a thread polls the device after a request before it sleeps; costs CPU, saves a
     // wake-up.
     i64 spin_us = 0;
+    bool follow_caller = true;  // fs/fuse/caller_affinity.h
   };
   Session(Device device, Handler& handler, Options options);
-  ~Session();
 
   // Waits for the kernel's INIT and answers it. Errors: kUnsupported, kIo.
   base::Status start();
@@ -52,6 +55,7 @@ class Session {
   base::Status resume(const Agreement& agreement);
   // Serves until the folder is unmounted or stop().
   base::Status run();
+  // Returns when no thread serves any more. Not from a handler.
   void stop();
 
   void send_later(base::ByteView reply);
@@ -66,7 +70,7 @@ class Session {
   base::Status serve();
   // Empty: the connection ended.
   base::Result<base::ByteView> read_request(std::vector<u8>& buffer);
-  void answer(base::ByteView bytes, Reply& reply);
+  void answer(base::ByteView bytes, Reply& reply, CallerAffinity& affinity);
   void send(base::ByteView head, base::ByteView tail);
 
   Device device_;
@@ -75,7 +79,8 @@ class Session {
   Agreement agreement_;
   std::atomic<bool> stopping_{false};
   std::atomic<u64> served_{0};
-  int wake_fd_ = -1;
+  std::mutex threads_mutex_;
+  std::vector<pthread_t> threads_;  // that serve now
 };
 
 }  // namespace fs::fuse
