@@ -1,0 +1,50 @@
+// What the subcommands of `agentfs` do, apart from reading their options (main.cc). Each prints its
+// result on standard output, as text or, with `json`, as one JSON document. Errors are sentences.
+#pragma once
+
+#include "base/result.h"
+#include "fs/client/daemon.h"
+
+#include <string>
+#include <vector>
+
+namespace fs::cli {
+
+struct MountArguments {
+  MountSpec spec;
+  bool foreground = false;
+  std::string log_path;  // empty: beside the store
+  std::string durability = "fsync";
+};
+
+base::Status format(const std::string& store);
+base::Status mount(MountArguments arguments);
+base::Status unmount(const std::string& folder, bool lazy);
+
+base::Status fork(const std::string& store, const std::string& from, const std::string& to);
+base::Status snapshot(const std::string& store, const std::string& name);  // WORKSPACE@NAME
+base::Status rollback(const std::string& store, const std::string& name);  // WORKSPACE@NAME
+base::Status remove(const std::string& store, const std::string& name);
+base::Status diff(const std::string& store, const std::string& a, const std::string& b, bool json);
+base::Status list(const std::string& store, bool json);
+base::Status stat(const std::string& store, const std::string& workspace, bool json);
+base::Status metrics(const std::string& store, const std::string& workspace);
+base::Status gc(const std::string& store, bool json);
+// Errors: kCorruption when there are findings.
+base::Status fsck(const std::string& store, bool json);
+
+struct LogArguments {
+  std::string store;
+  std::string workspace = "main";
+  u64 from = 1;
+  u64 limit = ~u64{0};
+  bool json = false;
+};
+base::Status log(const LogArguments& arguments);
+// The audit trail as the table fs_event, asked in SQL.
+base::Status sql(const std::string& store, const std::string& workspace, const std::string& query,
+                 bool json);
+// Whether this machine can mount, and how well.
+base::Status doctor(bool json);
+
+}  // namespace fs::cli

@@ -1,0 +1,141 @@
+// format, mount, umount, doctor.
+#include "base/files.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "fs/cli/commands.h"
+#include "fs/client/status.h"
+#include "fs/fuse/mount.h"
+
+#include <fcntl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+
+namespace fs::cli {
+
+using base::Error;
+using base::ErrorCode;
+using base::Json;
+using base::Result;
+using base::Status;
+
+namespace {
+
+// The daemon leaves the working folder: every path must be absolute.
+Result<std::string> absolute(const std::string& path) {
+  char resolved[PATH_MAX];
+  if (::realpath(path.c_str(), resolved) == nullptr) {
+    return base::errno_error(errno, "looking for " + path);
+  }
+  return std::string(resolved);
+}
+
+}  // namespace
+
+Status format(const std::string& store) {
+  TRY(Store::format(store, {}));
+  std::printf("formatted %s with the workspace main; now: agentfs mount %s MNT\n", store.c_str(),
+              store.c_str());
+  return {};
+}
+
+Status mount(MountArguments arguments) {
+  MountSpec& spec = arguments.spec;
+  spec.durability = TRY(durability_named(arguments.durability));
+  if (fuse::is_mounted(spec.folder)) {
+    return Error(ErrorCode::kBusy,
+                 spec.folder + " has AgentFS mounted already; agentfs umount it first");
+  }
+  // A mount whose daemon died has no real path; mount() clears it away.
+  if (auto folder = absolute(spec.folder); folder.ok()) spec.folder = *folder;
+  if (!spec.store.empty()) spec.store = TRY(absolute(spec.store));
+  if (arguments.foreground) {
+    return run_mount(spec, [&] { std::fprintf(stderr, "mounted on %s\n", spec.folder.c_str()); });
+  }
+  std::string log_path = arguments.log_path;
+  if (log_path.empty()) {
+    log_path = spec.store.empty() ? "/dev/null" : spec.store + "/" + spec.workspace + ".log";
+  }
+  return start_mount(spec, log_path);
+}
+
+Status unmount(const std::string& folder, bool lazy) {
+  if (!fuse::is_mounted(folder)) {
+    return Error(ErrorCode::kNotFound, "AgentFS is not mounted on " + folder);
+  }
+  return fuse::unmount(folder, lazy);
+}
+
+namespace {
+
+struct Finding {
+  const char* what;
+  bool good;
+  bool needed;
+  std::string text;
+};
+
+std::string first_line_of(const std::string& path) {
+  std::string text = base::read_file(path).value_or("");
+  return text.substr(0, text.find('\n'));
+}
+
+std::vector<Finding> examine() {
+  std::vector<Finding> findings;
+  bool device = ::access("/dev/fuse", R_OK | W_OK) == 0;
+  findings.push_back({"/dev/fuse", device, true,
+                      device ? "can be opened"
+                             : "cannot be opened: load the fuse module or, in a "
+                               "container, pass the device in"});
+  bool root = ::geteuid() == 0;
+  bool helper = base::find_program("fusermount3").has_value();
+  findings.push_back({"mounting", root || helper, true,
+                      root     ? "as root"
+                      : helper ? "through fusermount3"
+                               : "needs root or the package fuse3"});
+  utsname names{};
+  ::uname(&names);
+  int major = 0, minor = 0;
+  std::sscanf(names.release, "%d.%d", &major, &minor);
+  int version = major * 100 + minor;
+  findings.push_back({"kernel", version >= 504, true,
+                      std::string(names.release) +
+                          (version >= 616   ? ": everything AgentFS can use"
+                           : version >= 504 ? ": works; newer kernels can drop all caches at once"
+                                            : ": too old, 5.4 is the least")});
+  std::string uring = first_line_of("/sys/module/fuse/parameters/enable_uring");
+  findings.push_back({"FUSE over io_uring", uring == "Y", false,
+                      uring.empty()  ? "not in this kernel (6.14 or later)"
+                      : uring == "Y" ? "enabled"
+                                     : "off; root may write Y to "
+                                       "/sys/module/fuse/parameters/enable_uring"});
+  return findings;
+}
+
+}  // namespace
+
+Status doctor(bool json) {
+  bool well = true;
+  Json list = Json::array();
+  for (const Finding& finding : examine()) {
+    well = well && (finding.good || !finding.needed);
+    const char* mark = finding.good ? "ok" : finding.needed ? "BAD" : "-";
+    if (json) {
+      list.push(Json::object({{"what", finding.what},
+                              {"ok", finding.good},
+                              {"needed", finding.needed},
+                              {"text", finding.text}}));
+    } else {
+      std::printf("%-4s %-20s %s\n", mark, finding.what, finding.text.c_str());
+    }
+  }
+  if (json) std::printf("%s\n", list.dump_pretty().c_str());
+  if (well) return {};
+  return Error(ErrorCode::kUnsupported, "this machine cannot mount AgentFS; see above");
+}
+
+}  // namespace fs::cli

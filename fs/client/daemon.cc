@@ -1,0 +1,224 @@
+#include "fs/client/daemon.h"
+
+#include "base/files.h"
+#include "base/log.h"
+#include "fs/client/control.h"
+#include "fs/client/memory_workspace.h"
+#include "fs/client/status.h"
+#include "fs/fuse/mount.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+
+namespace fs {
+
+using base::Error;
+using base::ErrorCode;
+using base::Json;
+using base::Result;
+using base::Status;
+
+namespace {
+
+struct Opened {
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Workspace> workspace;
+};
+
+Result<Opened> open_spec(const MountSpec& spec) {
+  Opened opened;
+  if (spec.store.empty()) {
+    Serialiser::Options options;
+    options.bytes_quota = spec.bytes_quota;
+    options.inodes_quota = spec.inodes_quota;
+    opened.workspace =
+        std::make_unique<MemoryWorkspace>(options, base::system_clock().wall_us() * 1000);
+    return opened;
+  }
+  char host[256] = "";
+  ::gethostname(host, sizeof(host) - 1);
+  StoreOptions store_options;
+  store_options.holder = std::string(host) + ":" + std::to_string(::getpid());
+  opened.store = TRY(Store::open(spec.store, store_options));
+  OpenOptions open_options;
+  open_options.steal = spec.steal;
+  open_options.bytes_quota = spec.bytes_quota;
+  open_options.inodes_quota = spec.inodes_quota;
+  opened.workspace = TRY(opened.store->open_workspace(spec.workspace, open_options));
+  return opened;
+}
+
+// Turns SIGTERM and SIGINT into an unmount, on a thread of its own, so that no handler runs code.
+class SignalWatch {
+ public:
+  // REQUIRES: constructed before other threads start, so that all inherit the blocked signals.
+  SignalWatch() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+    signal_fd_ = ::signalfd(-1, &set, SFD_CLOEXEC);
+    stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
+  }
+  ~SignalWatch() {
+    u64 one = 1;
+    if (thread_.joinable() && ::write(stop_fd_, &one, sizeof(one)) == sizeof(one)) thread_.join();
+    ::close(signal_fd_);
+    ::close(stop_fd_);
+  }
+  void start(std::function<void()> on_signal) {
+    thread_ = std::thread([this, on_signal = std::move(on_signal)] {
+      pollfd wait[2] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+      while (::poll(wait, 2, -1) < 0 && errno == EINTR) {
+      }
+      if (wait[1].revents == 0) on_signal();
+    });
+  }
+
+ private:
+  int signal_fd_ = -1;
+  int stop_fd_ = -1;
+  std::thread thread_;
+};
+
+Json failure(const Error& error) {
+  return Json::object({{"ok", false}, {"error", error.message()}});
+}
+
+Json answer_control(const Json& request, Bridge& bridge, const MountSpec& spec) {
+  const std::string& command = request["command"].as_string();
+  if (command == "status") return mount_status(bridge, spec);
+  if (command == "metrics") {
+    return Json::object({{"ok", true}, {"text", prometheus_text(bridge, spec)}});
+  }
+  auto act = [&](auto&& work) {
+    Status done = bridge.with_workspace(work);
+    return done.ok() ? Json::object({{"ok", true}}) : failure(done.error());
+  };
+  const std::string& name = request["name"].as_string();
+  if (command == "fork") return act([&](Workspace& w) { return w.fork(name); });
+  if (command == "snapshot") return act([&](Workspace& w) { return w.snapshot(name); });
+  if (command == "sync") return act([&](Workspace& w) { return w.sync(); });
+  return failure(Error(ErrorCode::kUnsupported, "the mount does not know the command '" + command +
+                                                    "'; is it an older version?"));
+}
+
+}  // namespace
+
+std::string control_path(const std::string& store, const std::string& workspace) {
+  return store + "/run/" + workspace + ".sock";
+}
+
+Status run_mount(const MountSpec& spec, const std::function<void()>& ready) {
+  SignalWatch signals;
+  Opened opened = TRY(open_spec(spec));
+  Bridge::Options bridge_options;
+  bridge_options.durability = spec.durability;
+  bridge_options.no_open = !spec.audit_reads;
+  Bridge bridge(*opened.workspace, base::system_clock(), bridge_options);
+
+  std::unique_ptr<ControlServer> control;
+  if (!spec.store.empty()) {
+    TRY(base::make_directories(spec.store + "/run"));
+    control = TRY(ControlServer::start(
+        control_path(spec.store, spec.workspace),
+        [&](const Json& request) { return answer_control(request, bridge, spec); }));
+  }
+
+  fuse::MountOptions mount_options;
+  mount_options.source = spec.store.empty() ? "agentfs" : "agentfs:" + spec.workspace;
+  mount_options.read_only = spec.read_only;
+  mount_options.no_exec = spec.no_exec;
+  mount_options.allow_other = spec.allow_other;
+  fuse::Session::Options session_options;
+  session_options.wishes.no_open = !spec.audit_reads;
+  session_options.wishes.write_back = spec.write_back;
+  session_options.threads = spec.threads;
+  session_options.spin_us = spec.spin_us;
+  fuse::Session session(TRY(fuse::mount(spec.folder, mount_options)), bridge, session_options);
+  bridge.attach(session);
+  if (Status started = session.start(); !started.ok()) {
+    (void)fuse::unmount(spec.folder, true);
+    return started;
+  }
+  signals.start([&] {
+    (void)fuse::unmount(spec.folder, true);
+    session.stop();
+  });
+  ready();
+  Status served = session.run();
+  control.reset();
+  bridge.stop();
+  Status closed = opened.workspace->close();
+  return served.ok() ? std::move(closed) : std::move(served);
+}
+
+namespace {
+
+// In the child: detached from the terminal, standard output and error into the log.
+void detach_from_caller(const std::string& log_path) {
+  ::setsid();
+  int null_fd = ::open("/dev/null", O_RDONLY);
+  int log_fd = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (null_fd >= 0) ::dup2(null_fd, 0);
+  if (log_fd >= 0) {
+    ::dup2(log_fd, 1);
+    ::dup2(log_fd, 2);
+    ::close(log_fd);
+  }
+  if (null_fd > 2) ::close(null_fd);
+  if (::chdir("/") != 0) base::log_warn("client", "cannot leave the working folder");
+}
+
+}  // namespace
+
+Status start_mount(const MountSpec& spec, const std::string& log_path) {
+  int pipe_fds[2];
+  if (::pipe2(pipe_fds, O_CLOEXEC) != 0) return base::errno_error(errno, "making a pipe");
+  pid_t child = ::fork();
+  if (child < 0) return base::errno_error(errno, "starting the mount's process");
+  if (child == 0) {
+    ::close(pipe_fds[0]);
+    detach_from_caller(log_path);
+    // The pipe's message: empty for ready, else the sentence that says why not.
+    Status ended = run_mount(spec, [&] {
+      if (::write(pipe_fds[1], "\n", 1) != 1) base::log_warn("client", "the caller is gone");
+      ::close(pipe_fds[1]);
+      pipe_fds[1] = -1;
+    });
+    if (!ended.ok()) {
+      base::log_error("client", ended.error().message());
+      const std::string& why = ended.error().message();
+      if (pipe_fds[1] >= 0 && ::write(pipe_fds[1], why.data(), why.size()) < 0) ::_exit(1);
+    }
+    ::_exit(ended.ok() ? 0 : 1);
+  }
+  ::close(pipe_fds[1]);
+  std::string message;
+  char buffer[512];
+  for (;;) {
+    ssize_t got = ::read(pipe_fds[0], buffer, sizeof(buffer));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    message.append(buffer, static_cast<size_t>(got));
+  }
+  ::close(pipe_fds[0]);
+  if (message == "\n") return {};
+  ::waitpid(child, nullptr, 0);
+  if (message.empty()) message = "the mount's process died at once; see " + log_path;
+  return Error(ErrorCode::kUnavailable, message);
+}
+
+}  // namespace fs

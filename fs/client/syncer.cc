@@ -1,0 +1,66 @@
+// The thread behind Bridge that brings the journal to the disk and lets waiting replies go.
+#include "base/log.h"
+#include "fs/client/bridge.h"
+
+#include <cerrno>
+#include <chrono>
+
+namespace fs {
+
+void Bridge::sync_loop() {
+  std::unique_lock lock(sync_mutex_);
+  for (;;) {
+    sync_wanted_.wait_for(lock, std::chrono::milliseconds(options_.sync_interval_ms),
+                          [this] { return stopping_ || !waiting_.empty(); });
+    bool last_round = stopping_;
+    lock.unlock();
+    if (workspace_.synced_seq() < committed_.load()) {
+      base::Status synced = workspace_.sync();
+      if (!synced.ok()) {
+        base::log_error("client", synced.error().message());
+        std::lock_guard guard(sync_mutex_);
+        failed_ = true;
+      }
+    }
+    release_waiting(workspace_.synced_seq(), failed_ ? EIO : 0);
+    if (!last_round && waiting_count_.load() == 0 && workspace_.wants_checkpoint()) {
+      base::Status folded = workspace_.checkpoint();
+      if (!folded.ok()) base::log_error("client", folded.error().message());
+    }
+    lock.lock();
+    if (last_round) return;
+  }
+}
+
+void Bridge::release_waiting(Seq synced, int error) {
+  for (;;) {
+    Waiting next;
+    {
+      std::lock_guard lock(sync_mutex_);
+      if (waiting_.empty() || (error == 0 && waiting_.front().seq > synced)) return;
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    waiting_count_.fetch_sub(1);
+    if (error != 0) {
+      fuse::Reply failed(0);
+      failed.start(base::load_le<fuse::OutHeader>(next.reply.data()).unique);
+      failed.error(error);
+      session_->send_later(failed.head());
+    } else {
+      session_->send_later(next.reply);
+    }
+  }
+}
+
+void Bridge::stop() {
+  if (!syncer_.joinable()) return;
+  {
+    std::lock_guard lock(sync_mutex_);
+    stopping_ = true;
+    sync_wanted_.notify_one();
+  }
+  syncer_.join();
+}
+
+}  // namespace fs

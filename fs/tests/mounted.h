@@ -1,0 +1,53 @@
+// A mount of the program `agentfs` for whole-program tests, and calls that return -errno.
+//
+// AGENTFS_TEST_FOLDER=DIR runs the same tests on any other folder (tmpfs, ext4, ...), which is how
+// the tests themselves are tested. Without /dev/fuse they are skipped, and say so. Single-threaded.
+#pragma once
+
+#include "base/files.h"
+#include "base/process.h"
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fs::testing {
+
+// Where the program lies: beside the test's own executable.
+std::string agentfs_program();
+
+// Whether this machine can mount at all (as root, or with fusermount3).
+bool can_mount();
+
+// Runs `agentfs ARGUMENTS`; fails the running test when it fails, unless `may_fail`.
+base::ProcessResult agentfs(const std::vector<std::string>& arguments, bool may_fail = false);
+
+// `agentfs mount` on a fresh folder, unmounted at the end. With `store` empty it is in memory.
+class Mount {
+ public:
+  explicit Mount(const std::string& store = "", std::vector<std::string> options = {});
+  ~Mount();
+  Mount(const Mount&) = delete;
+  Mount& operator=(const Mount&) = delete;
+  const std::string& path() const { return folder_; }
+  std::string operator/(const std::string& name) const { return folder_ + "/" + name; }
+  void unmount();
+  // SIGKILL to the daemon; the dead mount is cleared away.
+  void kill();
+  int daemon_pid() const;
+
+ private:
+  base::TempDir place_{"agentfs-mount"};
+  std::string folder_;
+  base::ProcessSpec spec_;
+  std::unique_ptr<base::Process> daemon_;
+};
+
+// 0 or more from a call that sets errno, else -errno.
+template <class T>
+long result(T value) {
+  return value == static_cast<T>(-1) ? -static_cast<long>(errno) : static_cast<long>(value);
+}
+
+}  // namespace fs::testing
