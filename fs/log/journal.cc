@@ -1,0 +1,235 @@
+#include "fs/log/journal.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "fs/log/segment.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fs {
+
+void DataPlaces::add(DataId id, DataPlace place) {
+  std::lock_guard lock(mutex_);
+  places_[id] = std::move(place);
+}
+
+void DataPlaces::remove_file(const base::DiskFile* file) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(places_, [&](const auto& item) { return item.second.file.get() == file; });
+}
+
+size_t DataPlaces::size() const {
+  std::lock_guard lock(mutex_);
+  return places_.size();
+}
+
+base::Result<bool> DataPlaces::read(DataId id, u32 offset, base::Bytes out) const {
+  DataPlace place;
+  {
+    std::lock_guard lock(mutex_);
+    auto at = places_.find(id);
+    if (at == places_.end()) return false;
+    place = at->second;
+  }
+  bool fits = offset <= place.length && out.size() <= place.length - offset;
+  size_t got = fits ? TRY(place.file->read_at(place.offset + offset, out)) : 0;
+  bool whole = out.size() == place.length;
+  if (!fits || got != out.size() || (whole && base::xxh3(out) != place.check)) {
+    return base::Error(base::ErrorCode::kCorruption,
+                       "data " + std::to_string(id) + " in the log is damaged; run fsck");
+  }
+  return true;
+}
+
+base::Result<std::unique_ptr<Journal>> Journal::open(Options options, const LogEnd& end,
+                                                     DataPlaces* places) {
+  base::Disk& disk = *options.disk;
+  for (const std::string& path : end.torn_segments) TRY(disk.remove(path));
+  // What recovery has seen must be durable before anything is built on it.
+  for (const std::string& path : end.paths) {
+    auto file = TRY(disk.open(path, {}));
+    if (path == end.path && end.torn_bytes > 0) TRY(file->truncate(end.bytes));
+    TRY(file->sync());
+  }
+  TRY(disk.sync_directory(options.folder));
+  auto journal = std::unique_ptr<Journal>(new Journal(std::move(options), places));
+  journal->chain_ = end.chain;
+  journal->appended_ = journal->committed_ = journal->synced_ = end.last;
+  TRY(journal->begin_segment());
+  return journal;
+}
+
+base::Status Journal::begin_segment() {
+  SegmentName name{options_.workspace, appended_ + 1, options_.epoch, {}};
+  std::string path = segment_path(options_.folder, name);
+  file_ = TRY(options_.disk->open(path, {.create = true}));
+  TRY(file_->truncate(0));
+  std::string header = encode_segment_header({options_.workspace, options_.epoch, chain_});
+  TRY(file_->write_at(0, base::as_bytes(header)));
+  offset_ = kSegmentHeaderBytes;
+  std::lock_guard lock(mutex_);
+  ++segments_begun_;
+  unsynced_.push_back(file_);
+  return {};
+}
+
+void Journal::append(const RecordHeader& header, std::string_view record, base::ByteView data) {
+  CHECK(header.seq == appended_ + 1 && data.size() == header.data_length);
+  if (batch_.empty()) {
+    batch_.assign(kBatchHeaderBytes, '\0');
+    batch_first_ = header.seq;
+  }
+  u64 check = data.empty() ? 0 : base::xxh3(data);
+  char prefix[kRecordPrefixBytes];
+  base::store_le<u32>(prefix, static_cast<u32>(record.size()));
+  base::store_le<u64>(prefix + 4, check);
+  batch_.append(prefix, sizeof prefix).append(record);
+  ++batch_count_;
+  appended_ = header.seq;
+  if (data.empty()) return;
+  std::lock_guard lock(mutex_);
+  pending_.push_back({header.data, data_.size(), header.data_length, check});
+  data_.append(base::as_text(data));
+}
+
+base::Status Journal::fail(base::Error error) {
+  std::lock_guard lock(mutex_);
+  failure_ = error.message();
+  return error;
+}
+
+base::Status Journal::commit() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!failure_.empty()) {
+      return base::Error(base::ErrorCode::kIo, "the journal failed before (" + failure_ +
+                                                   "); unmount, and mount again to recover");
+    }
+  }
+  if (batch_.empty()) return {};
+  BatchHeader header;
+  header.first = batch_first_;
+  header.count = batch_count_;
+  header.records_length = static_cast<u32>(batch_.size() - kBatchHeaderBytes);
+  header.data_length = data_.size();
+  header.synced = synced();
+  auto records = base::as_bytes(batch_).subspan(kBatchHeaderBytes);
+  header.chain = next_chain(chain_, records);
+  finish_batch(header, batch_);
+  u64 data_offset = offset_ + batch_.size();
+  u64 padding = header.total() - batch_.size() - data_.size();
+  constexpr size_t kJoinMax = 64 * 1024;
+  if (data_.size() <= kJoinMax) {
+    batch_.append(data_).append(padding, '\0');
+    if (auto wrote = file_->write_at(offset_, base::as_bytes(batch_)); !wrote.ok()) {
+      return fail(std::move(wrote).error());
+    }
+  } else {
+    // Data first: a batch whose header is there but whose data is not would be a tear all the same.
+    auto wrote = file_->write_at(data_offset, base::as_bytes(data_));
+    if (wrote.ok()) wrote = file_->write_at(offset_, base::as_bytes(batch_));
+    if (wrote.ok() && padding > 0) {
+      std::string zeros(padding, '\0');
+      wrote = file_->write_at(data_offset + data_.size(), base::as_bytes(zeros));
+    }
+    if (!wrote.ok()) return fail(std::move(wrote).error());
+  }
+  offset_ += header.total();
+  chain_ = header.chain;
+  batch_.clear();
+  batch_count_ = 0;
+  register_data(file_, data_offset);
+  if (offset_ >= options_.segment_bytes) return begin_segment();
+  return {};
+}
+
+void Journal::register_data(std::shared_ptr<base::DiskFile> file, u64 data_offset) {
+  std::lock_guard lock(mutex_);
+  for (const Pending& item : pending_) {
+    places_->add(item.id, {file, data_offset + item.offset, item.length, item.check});
+  }
+  pending_.clear();
+  data_.clear();
+  committed_ = appended_;
+}
+
+Seq Journal::committed() const {
+  std::lock_guard lock(mutex_);
+  return committed_;
+}
+
+Seq Journal::synced() const {
+  std::lock_guard lock(mutex_);
+  return synced_;
+}
+
+base::Status Journal::sync() {
+  std::unique_lock one(sync_mutex_);
+  std::vector<std::shared_ptr<base::DiskFile>> files;
+  Seq target = 0;
+  u64 begun = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (!failure_.empty()) {
+      return base::Error(base::ErrorCode::kIo, "the journal failed before (" + failure_ +
+                                                   "); unmount, and mount again to recover");
+    }
+    if (synced_ == committed_) return {};
+    files = unsynced_;
+    target = committed_;
+    begun = segments_begun_ == segments_named_durably_ ? 0 : segments_begun_;
+  }
+  for (const auto& file : files) {
+    if (auto done = file->sync(); !done.ok()) return fail(std::move(done).error());
+  }
+  if (begun > 0) {
+    if (auto done = options_.disk->sync_directory(options_.folder); !done.ok()) {
+      return fail(std::move(done).error());
+    }
+  }
+  std::lock_guard lock(mutex_);
+  synced_ = target;
+  if (begun > 0) segments_named_durably_ = begun;
+  // The last file goes on being written; those before it are done.
+  unsynced_.erase(unsynced_.begin(),
+                  unsynced_.begin() + static_cast<std::ptrdiff_t>(files.size()) - 1);
+  return {};
+}
+
+base::Status Journal::rotate() {
+  TRY(commit());
+  if (offset_ == kSegmentHeaderBytes) return {};
+  auto begun = begin_segment();
+  if (!begun.ok()) return fail(std::move(begun).error());
+  return {};
+}
+
+base::Result<bool> Journal::read(DataId id, u32 offset, base::Bytes out) {
+  {
+    std::lock_guard lock(mutex_);
+    for (const Pending& item : pending_) {
+      if (item.id != id) continue;
+      if (offset > item.length || out.size() > item.length - offset) {
+        return base::Error(base::ErrorCode::kCorruption, "a read leaves its data; run fsck");
+      }
+      std::memcpy(out.data(), data_.data() + item.offset + offset, out.size());
+      return true;
+    }
+  }
+  return places_->read(id, offset, out);
+}
+
+base::Result<u64> Journal::drop_segments_before(Seq first_needed) {
+  auto segments = TRY(list_segments(*options_.disk, options_.folder));
+  std::erase_if(segments, [&](const SegmentName& s) { return s.workspace != options_.workspace; });
+  u64 dropped = 0;
+  for (size_t i = 0; i + 1 < segments.size(); ++i) {
+    if (segments[i + 1].first > first_needed) break;
+    TRY(options_.disk->remove(segments[i].path));
+    ++dropped;
+  }
+  return dropped;
+}
+
+}  // namespace fs
