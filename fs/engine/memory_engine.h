@@ -1,0 +1,59 @@
+// An engine in memory, for tests and the simulator. Everything committed is durable: it outlives
+// the simulated crashes of its users. FaultyEngine wraps one and loses answers, before or after the
+// change happened, as the seed says. Thread-safe.
+#pragma once
+
+#include "base/random.h"
+#include "fs/engine/engine.h"
+
+#include <map>
+#include <mutex>
+
+namespace fs {
+
+class MemoryEngine : public Engine {
+ public:
+  base::Result<Row> get(std::string_view key) override;
+  base::Result<std::vector<Row>> scan(std::string_view prefix) override;
+  base::Status commit(const std::vector<RowWrite>& writes) override;
+  base::Status fence(u32 workspace, Epoch epoch) override;
+  base::Status append(const LogSegment& segment) override;
+  base::Result<std::vector<LogSegment>> segments(u32 workspace, Seq from) override;
+
+ private:
+  struct Log {
+    Epoch epoch = 0;
+    std::map<Seq, LogSegment> segments;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Row, std::less<>> rows_;
+  std::map<u32, Log> logs_;
+};
+
+class FaultyEngine : public Engine {
+ public:
+  FaultyEngine(Engine& below, u64 seed, f64 unknown)
+      : below_(below), rng_(seed), unknown_(unknown) {}
+  base::Result<Row> get(std::string_view key) override { return below_.get(key); }
+  base::Result<std::vector<Row>> scan(std::string_view prefix) override {
+    return below_.scan(prefix);
+  }
+  base::Status commit(const std::vector<RowWrite>& writes) override;
+  base::Status fence(u32 workspace, Epoch epoch) override { return below_.fence(workspace, epoch); }
+  base::Status append(const LogSegment& segment) override;
+  base::Result<std::vector<LogSegment>> segments(u32 workspace, Seq from) override {
+    return below_.segments(workspace, from);
+  }
+  // From now on nothing reaches the engine, as for a process that is dead.
+  void cut_off() { cut_off_ = true; }
+
+ private:
+  template <class Call>
+  base::Status with_fault(Call call);
+  Engine& below_;
+  base::Rng rng_;
+  f64 unknown_;
+  bool cut_off_ = false;
+};
+
+}  // namespace fs
