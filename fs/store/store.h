@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/result.h"
+#include "fs/engine/engine.h"
 #include "fs/serialiser/serialiser.h"
 
 #include <functional>
@@ -63,6 +64,11 @@ class Workspace {
   // Bytes of a piece of a read reply; out.size() == piece.length. kCorruption when the check fails.
   virtual base::Status read(const Piece& piece, base::Bytes out) = 0;
 
+  // Renews the lease when it is time; call it at least every few seconds, commit() does it too.
+  // Once it fails with kConflict another holder has the workspace: caches must go, nothing is
+  // accepted.
+  virtual base::Status keep() { return {}; }
+
   // Folds the log into the tree and drops what nobody needs. When `wants_checkpoint()`, in idle
   // time.
   virtual base::Status checkpoint() = 0;
@@ -89,6 +95,7 @@ struct Difference {
 struct StoreOptions {
   base::Disk* disk = nullptr;    // null: the machine's
   base::Clock* clock = nullptr;  // null: the machine's
+  Engine* engine = nullptr;      // null: SQLite in the folder; else it outlives the store
   std::string holder = "local";  // who takes leases, e.g. "host:pid"
 };
 

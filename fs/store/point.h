@@ -1,0 +1,80 @@
+// Rows of the store in the engine, and the Point they hold.
+//
+// A Point is a workspace at a moment: the tree `root`, which holds all up to `root_seq`, and
+// stretches of log that follow it, oldest first, each in the journal of the workspace that wrote
+// it. Points are copied, never changed: snapshot, fork and rollback are copies.
+//
+//   meta/store                {"format": 1, "next_workspace": n, "next_pack": n}
+//   workspace/NAME            WorkspaceRow
+//   snapshot/NAME/SNAPSHOT    SnapshotRow
+//   lease/NUMBER              LeaseRow
+//   pack/NUMBER               PackRow
+// Decoders return nullopt for what is not such a row.
+#pragma once
+
+#include "base/json.h"
+#include "fs/state/types.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fs {
+
+struct Tail {
+  u32 workspace = 0;
+  Seq from = 0;
+  Seq to = 0;  // inclusive
+  bool operator==(const Tail&) const = default;
+};
+
+struct Point {
+  PageId root = 0;
+  Seq root_seq = 0;
+  std::vector<Tail> tails;
+  Seq end() const { return tails.empty() ? root_seq : tails.back().to; }
+  bool operator==(const Point&) const = default;
+};
+
+struct WorkspaceRow {
+  u32 number = 0;
+  Point point;   // its own log follows point.end()
+  Seq head = 0;  // its log is known to reach at least here, durably
+  PageId next_page = 0;
+  std::string parent;
+  i64 created_ns = 0;
+};
+std::string encode_row(const WorkspaceRow& row);
+std::optional<WorkspaceRow> decode_workspace_row(std::string_view value);
+
+struct SnapshotRow {
+  u32 workspace = 0;
+  Point point;
+  i64 created_ns = 0;
+};
+std::string encode_row(const SnapshotRow& row);
+std::optional<SnapshotRow> decode_snapshot_row(std::string_view value);
+
+struct LeaseRow {
+  std::string holder;  // "" when free
+  Epoch epoch = 0;
+  i64 until_us = 0;     // wall clock of the one machine
+  bool wanted = false;  // somebody waits to take it: do not renew
+};
+std::string encode_row(const LeaseRow& row);
+std::optional<LeaseRow> decode_lease_row(std::string_view value);
+
+struct MetaRow {
+  u32 next_workspace = 1;
+  u64 next_pack = 1;
+};
+std::string encode_row(const MetaRow& row);
+std::optional<MetaRow> decode_meta_row(std::string_view value);
+
+std::string workspace_key(std::string_view name);
+std::string snapshot_key(std::string_view workspace, std::string_view name);
+std::string lease_key(u32 number);
+inline constexpr std::string_view kMetaKey = "meta/store";
+
+}  // namespace fs

@@ -1,0 +1,85 @@
+// What store.cc and workspace.cc share (internal to fs/store).
+#pragma once
+
+#include "fs/engine/engine.h"
+#include "fs/log/journal.h"
+#include "fs/store/point.h"
+#include "fs/store/store.h"
+
+#include <memory>
+#include <string>
+
+namespace fs {
+
+// A row and the version it was read at.
+template <class T>
+struct Versioned {
+  std::string key;
+  T row;
+  u64 version = 0;
+};
+
+class StoreImpl : public Store {
+ public:
+  StoreImpl(std::string folder, StoreOptions options, std::unique_ptr<Engine> owned);
+
+  base::Status create_workspace(const std::string& name) override;
+  base::Result<std::vector<WorkspaceInfo>> workspaces() override;
+  base::Result<std::unique_ptr<Workspace>> open_workspace(const std::string& name,
+                                                          const OpenOptions& options) override;
+  base::Status fork(const std::string& from, const std::string& to) override;
+  base::Status snapshot(const std::string& workspace, const std::string& name) override;
+  base::Result<std::vector<SnapshotInfo>> snapshots(const std::string& workspace) override;
+  base::Status rollback(const std::string& workspace, const std::string& snapshot) override;
+  base::Status remove(const std::string& workspace_or_snapshot) override;
+  base::Result<std::vector<Difference>> diff(const std::string& a, const std::string& b) override;
+  base::Status log(const std::string& workspace, Seq from, const VisitRecord& visit) override;
+  base::Result<GcReport> gc() override;
+  base::Result<FsckReport> fsck() override;
+
+  // Shared with workspaces.
+  Engine& engine() { return *engine_; }
+  base::Disk& disk() { return *options_.disk; }
+  base::Clock& clock() { return *options_.clock; }
+  const std::string& holder() const { return options_.holder; }
+  std::string log_folder() const { return folder_ + "/log"; }
+  std::string pack_folder() const { return folder_ + "/packs"; }
+  base::Result<Versioned<WorkspaceRow>> workspace_row(const std::string& name);
+  base::Result<Versioned<SnapshotRow>> snapshot_row(const std::string& workspace,
+                                                    const std::string& name);
+  base::Result<Versioned<LeaseRow>> lease_row(u32 number);
+  // A fresh workspace number, with the row to write in the same commit.
+  base::Result<RowWrite> take_number(u32& number);
+  // Writes the row of a new workspace that starts at `point`; `proofs` hold what it was copied
+  // from.
+  base::Status add_workspace(const std::string& name, const std::string& parent, const Point& point,
+                             std::vector<RowWrite> proofs);
+
+  void give_lease_back(u32 number, const LeaseRow& lease);
+
+  // The state of a point, and where the data of its tails lies.
+  base::Result<Serialiser> load(const Point& point, Serialiser::Options options,
+                                DataPlaces& places);
+
+ private:
+  base::Result<LeaseRow> take_lease(u32 number, bool steal);
+
+  std::string folder_;
+  StoreOptions options_;
+  std::unique_ptr<Engine> owned_engine_;
+  Engine* engine_;
+};
+
+// Letters, digits, '.', '-', '_'; at most 100 bytes; nothing else is safe in a row key and a path.
+base::Status check_store_name(const std::string& name, std::string_view what);
+// "workspace@snapshot" in two; the second is "" without '@'.
+std::pair<std::string, std::string> split_name(const std::string& name);
+
+base::Result<std::unique_ptr<Workspace>> make_workspace(StoreImpl& store, std::string name,
+                                                        Versioned<WorkspaceRow> row, LeaseRow lease,
+                                                        const OpenOptions& options);
+
+inline constexpr i64 kLeaseUs = 15'000'000;
+inline constexpr i64 kLeaseRenewUs = 5'000'000;
+
+}  // namespace fs

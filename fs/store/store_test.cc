@@ -1,0 +1,133 @@
+#include "fs/store/store.h"
+
+#include "base/files.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace fs {
+namespace {
+
+class StoreTest : public ::testing::Test {
+ protected:
+  StoreTest() {
+    EXPECT_TRUE(Store::format(folder_.path(), {}).ok());
+    reopen();
+    EXPECT_TRUE(store_->create_workspace("main").ok());
+    open("main");
+  }
+  void reopen() {
+    workspace_.reset();
+    store_.reset();
+    auto opened = Store::open(folder_.path(), {});
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    store_ = std::move(*opened);
+  }
+  void open(const std::string& name) {
+    if (workspace_) EXPECT_TRUE(workspace_->close().ok());
+    workspace_.reset();
+    auto opened = store_->open_workspace(name, {});
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    workspace_ = std::move(*opened);
+  }
+  int run(Operation operation, std::string_view data = {}) {
+    Request request;
+    request.now_ns = ++now_;
+    request.operation = operation;
+    workspace_->perform(request, base::as_bytes(data), effects_);
+    EXPECT_TRUE(workspace_->commit().ok());
+    return effects_.reply.error;
+  }
+  Ino find(std::string_view name, Ino parent = kRootIno) {
+    return run(Lookup{parent, name}) == 0 ? effects_.reply.ino : 0;
+  }
+  void put(std::string_view name, std::string_view content, Ino parent = kRootIno) {
+    ASSERT_EQ(run(Create{parent, name, 0644, false, true}), 0);
+    ASSERT_EQ(run(Write{effects_.reply.ino, 0, static_cast<u32>(content.size())}, content), 0);
+  }
+  std::string content(std::string_view name, Ino parent = kRootIno) {
+    Ino ino = find(name, parent);
+    if (ino == 0) return "(missing)";
+    EXPECT_EQ(run(Read{ino, 0, 1 << 20}), 0);
+    std::string all;
+    auto pieces = effects_.reply.pieces;
+    for (const Piece& piece : pieces) {
+      std::string part(piece.length, '?');
+      auto read = workspace_->read(piece, {reinterpret_cast<u8*>(part.data()), part.size()});
+      EXPECT_TRUE(read.ok()) << read.error().message();
+      all += part;
+    }
+    return all;
+  }
+  base::TempDir folder_{"store"};
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Workspace> workspace_;
+  Effects effects_;
+  i64 now_ = 1'000'000;
+};
+
+TEST_F(StoreTest, RefusesToFormatTwice) {
+  auto again = Store::format(folder_.path(), {});
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code(), base::ErrorCode::kExists);
+}
+
+TEST_F(StoreTest, KeepsFilesAcrossAKillAndAcrossACleanEnd) {
+  put("a", "alpha");
+  ASSERT_EQ(run(Rename{kRootIno, "a", kRootIno, "b"}), 0);
+  put("gone", "x");
+  ASSERT_EQ(run(Unlink{kRootIno, "gone"}), 0);
+  reopen();  // no close: the lease is our own process's, which lives
+  auto refused = store_->open_workspace("main", {});
+  EXPECT_FALSE(refused.ok());
+}
+
+TEST_F(StoreTest, KeepsFilesAcrossACleanEnd) {
+  put("a", "alpha");
+  Ino before = find("a");
+  ASSERT_TRUE(workspace_->close().ok());
+  reopen();
+  open("main");
+  EXPECT_EQ(content("a"), "alpha");
+  EXPECT_EQ(find("a"), before);
+}
+
+TEST_F(StoreTest, ForksAreIsolatedBothWaysAndKeepInodeNumbers) {
+  put("a", "old");
+  Ino ino = find("a");
+  ASSERT_TRUE(workspace_->fork("copy").ok());
+  put("a", "new");
+  put("only-parent", "1");
+  open("copy");
+  EXPECT_EQ(content("a"), "old");
+  EXPECT_EQ(find("a"), ino);
+  EXPECT_EQ(content("only-parent"), "(missing)");
+  put("a", "fork");
+  put("b", "2");
+  ASSERT_TRUE(workspace_->fork("grandchild").ok());
+  put("a", "later");
+  open("main");
+  EXPECT_EQ(content("a"), "new");
+  EXPECT_EQ(content("b"), "(missing)");
+  open("grandchild");
+  EXPECT_EQ(content("a"), "fork");
+  EXPECT_EQ(content("b"), "2");
+}
+
+TEST_F(StoreTest, RollsBackToASnapshot) {
+  put("a", "one");
+  ASSERT_TRUE(workspace_->snapshot("s1").ok());
+  put("a", "two");
+  Ino later = (put("later", "x"), find("later"));
+  ASSERT_TRUE(workspace_->close().ok());
+  ASSERT_TRUE(store_->rollback("main", "s1").ok());
+  open("main");
+  EXPECT_EQ(content("a"), "one");
+  EXPECT_EQ(content("later"), "(missing)");
+  put("fresh", "y");
+  EXPECT_NE(find("fresh"), later);
+}
+
+}  // namespace
+}  // namespace fs

@@ -1,0 +1,277 @@
+#include "base/log.h"
+#include "fs/store/workspace_impl.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fs {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::Status;
+
+namespace {
+
+Error lost_lease(const std::string& name) {
+  return Error(ErrorCode::kConflict,
+               "workspace '" + name + "' was taken by another holder; unmount, and mount again");
+}
+
+}  // namespace
+
+Result<Serialiser> StoreImpl::load(const Point& point, Serialiser::Options options,
+                                   DataPlaces& places) {
+  Serialiser serialiser(options, nullptr, point.root_seq);
+  for (const Tail& tail : point.tails) {
+    LogScan scan;
+    scan.disk = &disk();
+    scan.folder = log_folder();
+    scan.workspace = tail.workspace;
+    scan.from = tail.from;
+    scan.to = tail.to;
+    scan.check_data = false;
+    scan.places = &places;
+    scan.visit = [&](const RecordHeader&, std::string_view record) {
+      return serialiser.apply(record);
+    };
+    LogEnd end = TRY(scan_log(scan));
+    if (end.last != tail.to) {
+      return Error(ErrorCode::kCorruption,
+                   "the log of workspace " + std::to_string(tail.workspace) + " ends at record " +
+                       std::to_string(end.last) + ", but a fork or snapshot needs it up to " +
+                       std::to_string(tail.to) + "; restore " + log_folder());
+    }
+  }
+  return serialiser;
+}
+
+Result<std::unique_ptr<Workspace>> make_workspace(StoreImpl& store, std::string name,
+                                                  Versioned<WorkspaceRow> row, LeaseRow lease,
+                                                  const OpenOptions& options) {
+  return WorkspaceImpl::open(store, std::move(name), std::move(row), std::move(lease), options);
+}
+
+Result<std::unique_ptr<Workspace>> WorkspaceImpl::open(StoreImpl& store, std::string name,
+                                                       Versioned<WorkspaceRow> row, LeaseRow lease,
+                                                       const OpenOptions& options) {
+  auto workspace = std::unique_ptr<WorkspaceImpl>(
+      new WorkspaceImpl(store, std::move(name), std::move(row), std::move(lease)));
+  TRY(workspace->recover(options));
+  return std::unique_ptr<Workspace>(std::move(workspace));
+}
+
+WorkspaceImpl::~WorkspaceImpl() = default;
+
+Status WorkspaceImpl::recover(const OpenOptions& options) {
+  TRY(renew_lease());
+  Serialiser::Options serialiser_options;
+  serialiser_options.workspace = row_.row.number;
+  serialiser_options.epoch = lease_.epoch;
+  serialiser_options.bytes_quota = options.bytes_quota;
+  serialiser_options.inodes_quota = options.inodes_quota;
+  const Point& point = row_.row.point;
+  serialiser_ = std::make_unique<Serialiser>(TRY(store_.load(point, serialiser_options, places_)));
+
+  LogScan scan;
+  scan.disk = &store_.disk();
+  scan.folder = store_.log_folder();
+  scan.workspace = row_.row.number;
+  scan.from = point.end() + 1;
+  scan.places = &places_;
+  scan.visit = [&](const RecordHeader&, std::string_view record) {
+    return serialiser_->apply(record);
+  };
+  LogEnd end = TRY(scan_log(scan));
+  if (end.last < row_.row.head) {
+    return Error(ErrorCode::kCorruption, "the log of workspace '" + name_ + "' ends at record " +
+                                             std::to_string(end.last) + ", but record " +
+                                             std::to_string(row_.row.head) +
+                                             " was durable; restore " + store_.log_folder());
+  }
+  Journal::Options journal_options;
+  journal_options.disk = &store_.disk();
+  journal_options.folder = store_.log_folder();
+  journal_options.workspace = row_.row.number;
+  journal_options.epoch = lease_.epoch;
+  journal_ = TRY(Journal::open(journal_options, end, &places_));
+  if (serialiser_->last_seq() == 0) TRY(make_root());
+  // References died with the last mount: what it had unlinked goes now.
+  Effects effects;
+  Request request;
+  request.session = 0;
+  request.now_ns = store_.clock().wall_us() * 1000;
+  request.operation = EndSession{};
+  perform(request, {}, effects);
+  if (effects.reply.error != 0) {
+    return Error(ErrorCode::kCorruption, "the orphans of workspace '" + name_ +
+                                             "' cannot be reclaimed; run fsck on the store");
+  }
+  return commit();
+}
+
+Status WorkspaceImpl::make_root() {
+  Effects effects;
+  Request request;
+  request.session = 0;
+  request.now_ns = store_.clock().wall_us() * 1000;
+  serialiser_->create_root(request, 0755, effects);
+  append({}, effects);
+  TRY(commit());
+  return sync();
+}
+
+void WorkspaceImpl::append(base::ByteView data, const Effects& effects) {
+  if (effects.record.empty()) return;
+  auto header = decode_header(effects.record);
+  CHECK(header.has_value());
+  journal_->append(*header, effects.record, effects.data != 0 ? data : base::ByteView());
+}
+
+void WorkspaceImpl::perform(const Request& request, base::ByteView data, Effects& effects) {
+  std::lock_guard lock(state_mutex_);
+  serialiser_->step(request, effects);
+  append(data, effects);
+}
+
+Status WorkspaceImpl::check_lease() const {
+  if (fenced_ || store_.clock().monotonic_us() >= lease_deadline_us_) return lost_lease(name_);
+  return {};
+}
+
+Status WorkspaceImpl::renew_lease() {
+  if (fenced_) return lost_lease(name_);
+  i64 asked_at = store_.clock().monotonic_us();
+  auto now = TRY(store_.lease_row(row_.row.number));
+  if (now.row.epoch != lease_.epoch || now.row.holder != lease_.holder) {
+    fenced_ = true;
+    return lost_lease(name_);
+  }
+  if (now.row.wanted) {
+    // Somebody waits for it: go on until the time is over, no further.
+    if (lease_deadline_us_ == 0) return lost_lease(name_);
+    renew_at_us_ = lease_deadline_us_;
+    return check_lease();
+  }
+  LeaseRow longer = now.row;
+  longer.until_us = store_.clock().wall_us() + kLeaseUs;
+  Status done = commit_surely(store_.engine(), {{now.key, encode_row(longer), now.version}});
+  if (!done.ok() && done.error().code() == ErrorCode::kConflict) {
+    fenced_ = true;
+    return lost_lease(name_);
+  }
+  TRY(std::move(done));
+  lease_ = longer;
+  constexpr i64 kMarginUs = 500'000;
+  lease_deadline_us_ = asked_at + kLeaseUs - kMarginUs;
+  renew_at_us_ = asked_at + kLeaseRenewUs;
+  return {};
+}
+
+Status WorkspaceImpl::keep() {
+  std::lock_guard lock(state_mutex_);
+  if (store_.clock().monotonic_us() >= renew_at_us_) return renew_lease();
+  return check_lease();
+}
+
+// Accepted is what was written while the lease was still ours: the clock is asked after the write.
+Status WorkspaceImpl::commit() {
+  std::lock_guard lock(state_mutex_);
+  if (journal_->appended() == journal_->committed()) return {};
+  if (store_.clock().monotonic_us() >= renew_at_us_) TRY(renew_lease());
+  TRY(journal_->commit());
+  return check_lease();
+}
+
+Status WorkspaceImpl::sync() {
+  return journal_->sync();
+}
+
+Status WorkspaceImpl::read(const Piece& piece, base::Bytes out) {
+  if (piece.data == 0) {
+    std::memset(out.data(), 0, out.size());
+    return {};
+  }
+  if (TRY(journal_->read(piece.data, piece.data_offset, out))) return {};
+  return Error(ErrorCode::kCorruption,
+               "data " + std::to_string(piece.data) + " is nowhere; run fsck on the store");
+}
+
+Status WorkspaceImpl::checkpoint() {
+  return {};
+}
+bool WorkspaceImpl::wants_checkpoint() const {
+  return false;
+}
+
+Result<Point> WorkspaceImpl::durable_point() {
+  TRY(journal_->commit());
+  TRY(journal_->sync());
+  TRY(check_lease());
+  Point point = row_.row.point;
+  Seq head = serialiser_->last_seq();
+  if (head > point.end()) point.tails.push_back({row_.row.number, point.end() + 1, head});
+  return point;
+}
+
+Status WorkspaceImpl::fork(const std::string& new_name) {
+  std::lock_guard lock(state_mutex_);
+  Point point = TRY(durable_point());
+  return store_.add_workspace(new_name, name_, point, {{row_.key, {}, row_.version, true}});
+}
+
+Status WorkspaceImpl::snapshot(const std::string& snapshot_name) {
+  TRY(check_store_name(snapshot_name, "snapshot"));
+  std::lock_guard lock(state_mutex_);
+  SnapshotRow row{row_.row.number, TRY(durable_point()), store_.clock().wall_us() * 1000};
+  std::string key = snapshot_key(name_, snapshot_name);
+  Status done = commit_surely(store_.engine(),
+                              {{key, encode_row(row), 0}, {row_.key, {}, row_.version, true}});
+  if (!done.ok() && done.error().code() == ErrorCode::kConflict &&
+      TRY(store_.engine().get(key)).version != 0) {
+    return Error(ErrorCode::kExists,
+                 "there is a snapshot '" + name_ + "@" + snapshot_name + "' already");
+  }
+  return done;
+}
+
+Seq WorkspaceImpl::last_seq() const {
+  std::lock_guard lock(state_mutex_);
+  return serialiser_->last_seq();
+}
+Seq WorkspaceImpl::synced_seq() const {
+  return journal_->synced();
+}
+
+WorkspaceInfo WorkspaceImpl::info() const {
+  std::lock_guard lock(state_mutex_);
+  WorkspaceInfo info;
+  info.name = name_;
+  info.number = row_.row.number;
+  info.head_seq = serialiser_->last_seq();
+  info.root_seq = row_.row.point.root_seq;
+  info.epoch = lease_.epoch;
+  info.parent = row_.row.parent;
+  info.created_ns = row_.row.created_ns;
+  info.holder = lease_.holder;
+  return info;
+}
+
+Status WorkspaceImpl::close() {
+  if (std::exchange(closed_, true)) return {};
+  Effects effects;
+  Request request;
+  request.now_ns = store_.clock().wall_us() * 1000;
+  request.operation = EndSession{};
+  perform(request, {}, effects);
+  TRY(commit());
+  TRY(sync());
+  std::lock_guard lock(state_mutex_);
+  WorkspaceRow row = row_.row;
+  row.head = serialiser_->last_seq();
+  TRY(commit_surely(store_.engine(), {{row_.key, encode_row(row), row_.version}}));
+  store_.give_lease_back(row.number, lease_);
+  return {};
+}
+
+}  // namespace fs

@@ -1,0 +1,60 @@
+// A workspace in use: serialiser, journal, lease (internal to fs/store).
+// Locks: state_mutex_ guards serialiser, journal's append side and row; it is held for one step or
+// for the short ends of a checkpoint, never while a file is synced.
+#pragma once
+
+#include "fs/store/store_impl.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace fs {
+
+class WorkspaceImpl : public Workspace {
+ public:
+  static base::Result<std::unique_ptr<Workspace>> open(StoreImpl& store, std::string name,
+                                                       Versioned<WorkspaceRow> row, LeaseRow lease,
+                                                       const OpenOptions& options);
+  ~WorkspaceImpl() override;
+
+  void perform(const Request& request, base::ByteView data, Effects& effects) override;
+  base::Status commit() override;
+  base::Status sync() override;
+  base::Status read(const Piece& piece, base::Bytes out) override;
+  base::Status keep() override;
+  base::Status checkpoint() override;
+  bool wants_checkpoint() const override;
+  base::Status fork(const std::string& new_name) override;
+  base::Status snapshot(const std::string& snapshot_name) override;
+  Seq last_seq() const override;
+  Seq synced_seq() const override;
+  WorkspaceInfo info() const override;
+  base::Status close() override;
+
+ private:
+  WorkspaceImpl(StoreImpl& store, std::string name, Versioned<WorkspaceRow> row, LeaseRow lease)
+      : store_(store), name_(std::move(name)), row_(std::move(row)), lease_(std::move(lease)) {}
+  base::Status recover(const OpenOptions& options);
+  base::Status make_root();
+  void append(base::ByteView data, const Effects& effects);
+  base::Status check_lease() const;
+  base::Status renew_lease();
+  // Everything so far as a point, durable. Holds the lock.
+  base::Result<Point> durable_point();
+
+  StoreImpl& store_;
+  std::string name_;
+  Versioned<WorkspaceRow> row_;
+  LeaseRow lease_;
+  i64 lease_deadline_us_ = 0;  // monotonic
+  i64 renew_at_us_ = 0;
+  bool fenced_ = false;
+  bool closed_ = false;
+  DataPlaces places_;
+  std::unique_ptr<Serialiser> serialiser_;
+  std::unique_ptr<Journal> journal_;
+  mutable std::mutex state_mutex_;
+};
+
+}  // namespace fs
