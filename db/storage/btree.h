@@ -130,9 +130,12 @@ class Cursor {
   Hit seek_below(const KeyProbe& probe) { return backward(seek(probe), true); }
 
   // On a row? False after a seek that found nothing, a kEnd, or when the row was erased.
-  bool on_row() const { return state_ == State::kRow || (state_ == State::kSaved && saved_on_row_); }
-  // Finds a saved place again; kEnd when its row is gone (the cursor is then between its neighbours:
-  // next() and previous() go on from there). Call before reading when others may have changed the tree.
+  bool on_row() const {
+    return state_ == State::kRow || (state_ == State::kSaved && saved_on_row_);
+  }
+  // Finds a saved place again; kEnd when its row is gone (the cursor is then between its
+  // neighbours: next() and previous() go on from there). Call before reading when others may have
+  // changed the tree.
   Hit restore() { return state_ == State::kRow ? Hit::kRow : restore_slow(); }
 
   // The row under the cursor. REQUIRES: on a row, restored.
@@ -161,7 +164,8 @@ class Cursor {
   Hit write_payload(u32 offset, ByteView data);
   // A malformed cell reads as an empty payload here; payload() and the seeks report it.
   const Cell& cell() {
-    if (!cell_known_) [[unlikely]] parse_cell();
+    if (!cell_known_) [[unlikely]]
+      parse_cell();
     return cell_;
   }
 
@@ -196,8 +200,8 @@ class Cursor {
  private:
   friend class Store;
   friend class TreeWriter;
-  // kRow: on levels_[depth_]'s cell. kErased: between rows, see lean_. kSaved: the pages are let go, the
-  // place is in saved_*. kFault: the transaction was rolled back under it.
+  // kRow: on levels_[depth_]'s cell. kErased: between rows, see lean_. kSaved: the pages are let
+  // go, the place is in saved_*. kFault: the transaction was rolled back under it.
   enum class State : u8 { kNone, kRow, kErased, kSaved, kFault };
   struct Level {
     Page* page;
@@ -251,8 +255,8 @@ class Cursor {
   State state_ = State::kNone;
   bool cell_known_ = false;
   bool saved_on_row_ = false;
-  // kErased: below 0 the cell under the cursor is the row before the place, above 0 the one after it
-  // (there may be none: index == cell_count).
+  // kErased: below 0 the cell under the cursor is the row before the place, above 0 the one after
+  // it (there may be none: index == cell_count).
   i8 lean_ = 0;
   int depth_ = -1;
   Level levels_[kMaxDepth];
@@ -340,6 +344,9 @@ class Store {
   // wait for VACUUM; the setter answers kInvalidArgument for values that cannot be).
   base::Status set_page_size(u32 page_bytes, u32 reserved_bytes);
   base::Status set_auto_vacuum(AutoVacuum mode);
+  // Answers the mode that holds afterwards: memory databases know kMemory and kOff only. Into and
+  // out of WAL mode only outside a transaction; out of it needs the file for itself (kBusy).
+  base::Result<JournalMode> set_journal_mode(JournalMode mode);
   AutoVacuum auto_vacuum() const { return auto_vacuum_; }
   u32 page_bytes() const { return pager_->page_bytes(); }
   u32 usable_bytes() const { return pager_->usable_bytes(); }

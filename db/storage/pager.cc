@@ -1,9 +1,9 @@
 #include "db/storage/pager.h"
 
+#include "base/check.h"
+
 #include <algorithm>
 #include <cstring>
-
-#include "base/check.h"
 
 namespace db {
 
@@ -14,13 +14,33 @@ using base::Status;
 
 Result<std::unique_ptr<Pager>> Pager::open(const std::string& path, PagerOptions options) {
   std::unique_ptr<Pager> pager(new Pager(std::move(options)));
-  pager->path_ = path;
+  PagerOptions& with = pager->options_;
+  if (with.vfs == nullptr) with.vfs = &posix_vfs();
   pager->use_page_size(kDefaultPageBytes, 0);
-  if (path.empty()) pager->journal_mode_ = JournalMode::kMemory;
+  if (path.empty()) {
+    pager->journal_mode_ = JournalMode::kMemory;
+    return pager;
+  }
+  VfsOpen mode{.create = with.create && !with.read_only, .read_only = with.read_only};
+  Result<std::unique_ptr<VfsFile>> file = with.vfs->open(path, mode);
+  if (!file.ok() && file.error().code() == ErrorCode::kPermission && !with.read_only) {
+    // A file that may only be read is still worth opening.
+    with.read_only = true;
+    file = with.vfs->open(path, {.read_only = true});
+  }
+  pager->file_ = TRY(std::move(file));
+  pager->path_ = with.vfs->absolute(path);
   return pager;
 }
 
-Pager::~Pager() = default;
+Pager::~Pager() {
+  if (wal_ == nullptr) return;
+  // The last one out puts the log back into the file.
+  wal_->end_read();
+  if (!read_only() && file_->lock(LockLevel::kExclusive).ok())
+    (void)wal_->close_and_remove(synchronous_ != Synchronous::kOff);
+  wal_ = nullptr;
+}
 
 void Pager::use_page_size(u32 page_bytes, u32 reserved_bytes) {
   if (page_bytes != page_bytes_) {
@@ -42,6 +62,7 @@ void Pager::set_cache_size(i64 size) {
   cache_size_ = size;
   i64 pages = size >= 0 ? size : -size * 1024 / page_bytes_;
   cache_pages_ = static_cast<size_t>(std::max<i64>(pages, 10));
+  shrink_at_ = cache_pages_;
 }
 
 Page* Pager::fail(Error error) {
@@ -53,10 +74,32 @@ Page* Pager::fetch(PageNo number) {
   if (number == 0 || number > page_count_ || number == lock_page(page_bytes_)) {
     return fail(Error(ErrorCode::kCorruption, "database disk image is malformed"));
   }
+  if (file_ != nullptr && cache_->size() >= shrink_at_) {
+    cache_->shrink(cache_pages_ - cache_pages_ / 16 - 1, writing_ ? txn_epoch_ : ~u64{0});
+    // Where nearly all is pinned or changed, do not look again for every page.
+    shrink_at_ = std::max(cache_pages_, cache_->size() + cache_->size() / 4);
+  }
   Page* page = cache_->add(number);
-  std::memset(page->data, 0, page_bytes_);
   page->pins = 1;
+  Status status = read_page(page);
+  if (!status.ok()) {
+    page->pins = 0;
+    cache_->remove(page);
+    return fail(std::move(status).error());
+  }
   return page;
+}
+
+Status Pager::read_page(Page* page) {
+  u8* data = page->data;
+  size_t got = 0;
+  if (file_ != nullptr) {
+    u32 frame = wal_ != nullptr ? TRY(wal_->find(page->number)) : 0;
+    if (frame != 0) return wal_->read_frame(frame, {data, page_bytes_});
+    got = TRY(file_->read_at(u64{page->number - 1} * page_bytes_, {data, page_bytes_}));
+  }
+  std::memset(data + got, 0, page_bytes_ - got);
+  return {};
 }
 
 PageNo Pager::next_page() const {
@@ -65,12 +108,18 @@ PageNo Pager::next_page() const {
 }
 
 Page* Pager::get_blank(PageNo number) {
-  if (number > max_page_count_)
-    return fail(Error(ErrorCode::kFull, "database or disk is full"));
+  if (number > max_page_count_) return fail(Error(ErrorCode::kFull, "database or disk is full"));
   Page* page = cache_->find(number);
-  if (page == nullptr) page = cache_->add(number);
-  page->pins++;
-  page->referenced = true;
+  // A rollback may need what is there now; the log keeps that by itself.
+  bool keep = number <= page_count_ && (wal_ == nullptr || !savepoints_.empty());
+  if (page == nullptr && keep) {
+    page = fetch(number);
+    if (page == nullptr) return nullptr;
+  } else {
+    if (page == nullptr) page = cache_->add(number);
+    page->pins++;
+    page->referenced = true;
+  }
   if (number > page_count_) {
     // Behind the end there was nothing, so there is nothing to keep.
     page_count_ = number;
@@ -92,7 +141,7 @@ bool Pager::make_writable_slow(Page* page) {
   }
   bool first = page->saved_epoch < txn_epoch_;
   PageNo kept_count = savepoints_.empty() ? original_count_ : savepoints_.back().page_count;
-  bool keep = page->number <= kept_count && (!savepoints_.empty() || journal_mode_ != JournalMode::kWal);
+  bool keep = page->number <= kept_count && (!savepoints_.empty() || wal_ == nullptr);
   if (keep) {
     u8* image = cache_->take_buffer();
     std::memcpy(image, page->data, page_bytes_);
@@ -172,65 +221,26 @@ Status Pager::rollback_savepoint(int index) {
   return {};
 }
 
-Status Pager::begin_read() {
-  reading_ = true;
-  return {};
-}
-
-Status Pager::begin_write(bool) {
-  if (writing_) return {};
-  if (read_only()) return Error(ErrorCode::kPermission, "attempt to write a readonly database");
-  writing_ = true;
-  original_count_ = page_count_;
-  epoch_ = txn_epoch_ = ++last_epoch_;
-  return {};
-}
-
 void Pager::finish_write() {
   for (Undo& undo : undo_) cache_->give_buffer(undo.image);
   undo_.clear();
   changed_.clear();
   savepoints_.clear();
   writing_ = false;
+  journal_written_ = false;
+  shrink_at_ = cache_pages_;
   epoch_ = txn_epoch_ = ~u64{0};
 }
 
 Status Pager::stamp_page_one(Page* page_one) {
   if (!make_writable(page_one)) return error();
   base::store_be32(page_one->data + kAtPageCount, page_count_);
-  if (in_memory()) return {};
+  if (in_memory() || wal_ != nullptr) return {};
   u32 counter = base::load_be32(page_one->data + kAtChangeCounter) + 1;
   base::store_be32(page_one->data + kAtChangeCounter, counter);
   base::store_be32(page_one->data + kAtValidFor, counter);
   base::store_be32(page_one->data + kAtLibraryVersion, kLibraryVersion);
   return {};
-}
-
-Status Pager::commit_phase_one(const std::string&) { return {}; }
-
-Status Pager::commit_phase_two() {
-  finish_write();
-  return {};
-}
-
-Status Pager::rollback() {
-  if (!writing_) return {};
-  undo_to(0, original_count_);
-  finish_write();
-  return {};
-}
-
-void Pager::end_read() { reading_ = false; }
-
-Result<CheckpointResult> Pager::checkpoint(CheckpointMode) { return CheckpointResult{}; }
-
-Result<JournalMode> Pager::set_journal_mode(JournalMode mode) {
-  if (in_memory()) {
-    if (mode == JournalMode::kOff || mode == JournalMode::kMemory) journal_mode_ = mode;
-    return journal_mode_;
-  }
-  journal_mode_ = mode;
-  return journal_mode_;
 }
 
 }  // namespace db

@@ -12,7 +12,9 @@
 
 #include "base/result.h"
 #include "db/storage/page_cache.h"
+#include "db/storage/pager_types.h"
 #include "db/storage/vfs.h"
+#include "db/storage/wal.h"
 
 #include <functional>
 #include <memory>
@@ -20,16 +22,6 @@
 #include <vector>
 
 namespace db {
-
-enum class JournalMode : u8 { kDelete, kPersist, kOff, kTruncate, kMemory, kWal };
-enum class Synchronous : u8 { kOff, kNormal, kFull, kExtra };
-enum class CheckpointMode : u8 { kPassive, kFull, kRestart, kTruncate };
-
-struct CheckpointResult {
-  bool busy = false;
-  int log_frames = -1;  // -1: not in WAL mode
-  int checkpointed_frames = -1;
-};
 
 struct PagerOptions {
   Vfs* vfs = nullptr;  // null: posix_vfs()
@@ -54,10 +46,8 @@ class Pager {
   PageNo page_count() const { return page_count_; }
   u32 data_version() const { return data_version_; }
 
-  // Settings, each as its pragma. A mode that cannot be set now leaves the old one; the answer is
-  // what holds afterwards.
-  base::Result<JournalMode> set_journal_mode(JournalMode mode);
-  JournalMode journal_mode() const { return journal_mode_; }
+  // Settings, each as its pragma. The journal mode is set through the Store.
+  JournalMode journal_mode() const { return wal_ ? JournalMode::kWal : journal_mode_; }
   void set_synchronous(Synchronous level) { synchronous_ = level; }
   Synchronous synchronous() const { return synchronous_; }
   // Pages when positive, KiB when negative, as in PRAGMA cache_size.
@@ -72,9 +62,18 @@ class Pager {
   void set_wal_autocheckpoint(int frames) { wal_autocheckpoint_ = frames; }
   int wal_autocheckpoint() const { return wal_autocheckpoint_; }
   void set_busy_handler(std::function<bool(int)> busy) { options_.busy = std::move(busy); }
+  // The busy handler's word on whether to try again, after `calls` tries.
+  bool wait_for_lock(int calls) const { return options_.busy && options_.busy(calls); }
   base::Status set_page_size(u32 page_bytes, u32 reserved_bytes);
 
+  // Not within a transaction of this connection.
   base::Result<CheckpointResult> checkpoint(CheckpointMode mode);
+  // One of the rollback modes; leaves WAL mode alone.
+  base::Status use_rollback_mode(JournalMode mode);
+  // Copies the log back, removes it. Needs the file for itself (kBusy). The header still says WAL.
+  base::Status leave_wal();
+  // The next transaction looks at the header afresh (its versions were changed).
+  void forget_header() { header_known_ = false; }
   // Frames in the log after the last commit of this connection (0 outside WAL mode), for wal hooks.
   int wal_frames() const { return wal_frames_; }
 
@@ -107,15 +106,16 @@ class Pager {
   static void unpin(Page* page) { page->pins--; }
   // Before the first change of a page: keeps what a rollback needs. False on error.
   bool make_writable(Page* page) {
-    if (page->saved_epoch >= epoch_) [[likely]] return true;
+    if (page->saved_epoch >= epoch_) [[likely]]
+      return true;
     return make_writable_slow(page);
   }
   const base::Error& error() const { return *error_; }
 
   // The number of the page behind the last one (the lock page is skipped).
   PageNo next_page() const;
-  // A page whose content does not matter, zeroed, pinned and writable. It may lie behind the last page:
-  // the database grows. Null on error.
+  // A page whose content does not matter, zeroed, pinned and writable. It may lie behind the last
+  // page: the database grows. Null on error.
   Page* get_blank(PageNo number);
   // Cuts the database; nothing behind `pages` may be pinned.
   base::Status truncate(PageNo pages);
@@ -142,11 +142,32 @@ class Pager {
   explicit Pager(PagerOptions options) : options_(std::move(options)) {}
   void use_page_size(u32 page_bytes, u32 reserved_bytes);
   Page* fetch(PageNo number);
+  base::Status read_page(Page* page);
   bool make_writable_slow(Page* page);
   Page* fail(base::Error error);
   void undo_to(size_t undo_at, PageNo page_count);
   void drop_behind(PageNo pages);
+  void drop_changed();
   void finish_write();
+
+  // pager_file.cc
+  std::string journal_path() const { return path_ + "-journal"; }
+  bool journals_to_disk() const {
+    return journal_mode_ != JournalMode::kOff && journal_mode_ != JournalMode::kMemory;
+  }
+  base::Status try_begin_read();
+  base::Status read_header();
+  base::Status roll_back_hot_journal();
+  base::Result<bool> journal_is_hot();
+  base::Status play_journal(VfsFile& journal);
+  base::Status begin_wal_read();
+  base::Status wait_for_exclusive();
+  std::vector<Page*> changed_pages();
+  base::Status write_rollback_commit(const std::string& super_journal);
+  base::Status write_wal_commit();
+  base::Status write_originals(const std::string& super_journal);
+  base::Status finish_journal();
+  base::Status undo_file();
 
   std::string path_;
   PagerOptions options_;
@@ -160,13 +181,21 @@ class Pager {
   u32 data_version_ = 1;
   bool reading_ = false;
   bool writing_ = false;
-  u64 epoch_ = ~u64{0};        // of the innermost savepoint; all ones: nothing may be written
-  u64 txn_epoch_ = ~u64{0};    // of the write transaction
+  u64 epoch_ = ~u64{0};      // of the innermost savepoint; all ones: nothing may be written
+  u64 txn_epoch_ = ~u64{0};  // of the write transaction
   u64 last_epoch_ = 0;
   std::vector<Undo> undo_;
   std::vector<PageNo> changed_;  // numbers of pages changed in this transaction; some twice
   std::vector<Savepoint> savepoints_;
   std::unique_ptr<base::Error> error_;
+
+  std::unique_ptr<Wal> wal_;
+  std::unique_ptr<VfsFile> journal_;
+  bool journal_written_ = false;  // the file may hold part of this transaction
+  bool wrote_super_ = false;
+  bool header_known_ = false;
+  u8 file_version_[16] = {};  // bytes 24 to 39 of the header as last seen
+  size_t shrink_at_ = 500;    // cached pages at which to look for pages to let go
   JournalMode journal_mode_ = JournalMode::kDelete;
   Synchronous synchronous_ = Synchronous::kFull;
   bool locking_exclusive_ = false;

@@ -1,8 +1,8 @@
-#include <cstring>
-
 #include "base/check.h"
 #include "db/storage/btree.h"
 #include "db/storage/tree_writer.h"
+
+#include <cstring>
 
 namespace db {
 
@@ -99,12 +99,18 @@ Status Store::create_header() {
 
 Status Store::begin_write(bool exclusive) {
   if (state_ == TransactionState::kWrite) return {};
-  bool fresh = state_ == TransactionState::kNone;
-  TRY(begin_read());
-  Status begun = pager_->begin_write(exclusive);
-  if (!begun.ok()) {
-    if (fresh) end_read();
-    return begun;
+  const bool fresh = state_ == TransactionState::kNone;
+  for (int calls = 0;; calls++) {
+    TRY(begin_read());
+    Status begun = pager_->begin_write(exclusive);
+    if (begun.ok()) break;
+    // Inside a read transaction waiting could be for ourselves: the other may wait for us to
+    // finish.
+    if (!fresh) return begun;
+    end_read();
+    ErrorCode code = begun.error().code();
+    if (code == ErrorCode::kConflict) continue;  // the snapshot was old before we wrote: a new one
+    if (code != ErrorCode::kBusy || !pager_->wait_for_lock(calls)) return begun;
   }
   state_ = TransactionState::kWrite;
   if (page_one_ == nullptr) {
@@ -115,6 +121,45 @@ Status Store::begin_write(bool exclusive) {
     }
   }
   return {};
+}
+
+Result<JournalMode> Store::set_journal_mode(JournalMode mode) {
+  if (in_memory()) {
+    if (mode == JournalMode::kOff || mode == JournalMode::kMemory)
+      TRY(pager_->use_rollback_mode(mode));
+    return pager_->journal_mode();
+  }
+  if (state_ == TransactionState::kNone) {
+    // Only the header knows whether the file has a log.
+    TRY(begin_read());
+    end_read();
+  }
+  const bool logged = pager_->journal_mode() == JournalMode::kWal;
+  if ((mode == JournalMode::kWal) == logged) {
+    if (!logged) TRY(pager_->use_rollback_mode(mode));
+    return pager_->journal_mode();
+  }
+  if (state_ != TransactionState::kNone)
+    return Error(ErrorCode::kInvalidArgument,
+                 logged ? "cannot change out of wal mode from within a transaction"
+                        : "cannot change into wal mode from within a transaction");
+  if (logged) TRY(pager_->leave_wal());
+  TRY(begin_write());
+  if (!pager_->make_writable(page_one_)) return pager_->error();
+  u8 version = mode == JournalMode::kWal ? 2 : 1;
+  page_one_->data[kAtWriteVersion] = page_one_->data[kAtReadVersion] = version;
+  if (mode != JournalMode::kWal) TRY(pager_->use_rollback_mode(mode));
+  Status done = commit();
+  if (!done.ok()) {
+    (void)rollback();
+    end_read();
+    return std::move(done).error();
+  }
+  end_read();
+  pager_->forget_header();
+  TRY(begin_read());
+  end_read();
+  return pager_->journal_mode();
 }
 
 Status Store::commit() {
@@ -129,7 +174,9 @@ Status Store::commit() {
 Status Store::commit_phase_one(const std::string& super_journal) {
   if (state_ != TransactionState::kWrite) return {};
   if (auto_vacuum_ == AutoVacuum::kFull) TRY(auto_vacuum_commit());
-  if (!in_memory() || base::load_be32(page_one_->data + kAtPageCount) != pager_->page_count())
+  bool logged = in_memory() || pager_->journal_mode() == JournalMode::kWal;
+  // With a rollback journal every commit shows in the header; else only a new size does.
+  if (!logged || base::load_be32(page_one_->data + kAtPageCount) != pager_->page_count())
     TRY(pager_->stamp_page_one(page_one_));
   return pager_->commit_phase_one(super_journal);
 }
@@ -195,7 +242,8 @@ Status Store::set_meta(Meta which, u32 value) {
 }
 
 Result<PageNo> Store::create_tree(TreeKind kind) {
-  if (state_ != TransactionState::kWrite) return Error(ErrorCode::kPermission, "attempt to write a readonly database");
+  if (state_ != TransactionState::kWrite)
+    return Error(ErrorCode::kPermission, "attempt to write a readonly database");
   Page* page = TRY(allocate_root());
   PageNo root = page->number;
   init_node(*page, kind == TreeKind::kTable ? kTableLeaf : kIndexLeaf, usable_bytes());
@@ -213,7 +261,8 @@ Result<bool> Store::is_table_tree(PageNo root) {
 }
 
 Result<i64> Store::clear_tree(PageNo root) {
-  if (state_ != TransactionState::kWrite) return Error(ErrorCode::kPermission, "attempt to write a readonly database");
+  if (state_ != TransactionState::kWrite)
+    return Error(ErrorCode::kPermission, "attempt to write a readonly database");
   (void)save_others(root, nullptr);
   i64 rows = 0;
   TRY(free_tree(root, TRY(is_table_tree(root)), true, 0, &rows));
@@ -260,7 +309,8 @@ Status Store::set_page_size(u32 page_bytes, u32 reserved_bytes) {
 }
 
 Status Store::set_auto_vacuum(AutoVacuum mode) {
-  if (page_one_ != nullptr && (mode == AutoVacuum::kNone) != (auto_vacuum_ == AutoVacuum::kNone)) return {};
+  if (page_one_ != nullptr && (mode == AutoVacuum::kNone) != (auto_vacuum_ == AutoVacuum::kNone))
+    return {};
   auto_vacuum_ = mode;
   return {};
 }

@@ -3,10 +3,11 @@
 // reorders and tears unsynced writes at a crash.
 //
 // Lock ranges are SQLite's own (format.h), so stock SQLite and FleetDB processes exclude each
-// other. POSIX locks belong to the process: two VfsFiles on one file in one process share one table
-// of locks, and a descriptor is closed only when no lock is held on its file. Errors: kNotFound,
-// kBusy (lock not granted), kFull, kIo, kPermission. A VfsFile is single-threaded; the Vfs is
-// thread-safe.
+// other. posix_vfs() uses locks that belong to the open file, not the process: each connection
+// stands for itself, in one process or in many.
+//
+// Errors: kNotFound, kBusy (lock not granted), kFull, kIo, kPermission. A VfsFile is
+// single-threaded; the Vfs is thread-safe.
 #pragma once
 
 #include "base/bytes.h"
@@ -71,7 +72,7 @@ struct VfsOpen {
   bool create = false;
   bool read_only = false;
   bool exclusive = false;  // with create: it must not be there yet
-  bool database = false;   // takes locks; others (journals) do not
+  u32 permissions = 0644;  // of a file that is created
 };
 
 class Vfs {
