@@ -1,8 +1,10 @@
 // format, mount, umount, doctor.
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process.h"
 #include "fs/cli/commands.h"
+#include "fs/client/control.h"
 #include "fs/client/status.h"
 #include "fs/fuse/mount.h"
 
@@ -38,6 +40,7 @@ Result<std::string> absolute(const std::string& path) {
 
 Status format(const std::string& store) {
   TRY(Store::format(store, {}));
+  TRY(TRY(Store::open(store, {}))->create_workspace("main"));
   std::printf("formatted %s with the workspace main; now: agentfs mount %s MNT\n", store.c_str(),
               store.c_str());
   return {};
@@ -46,7 +49,7 @@ Status format(const std::string& store) {
 Status mount(MountArguments arguments) {
   MountSpec& spec = arguments.spec;
   spec.durability = TRY(durability_named(arguments.durability));
-  if (fuse::is_mounted(spec.folder)) {
+  if (fuse::mounted_source(spec.folder)) {
     return Error(ErrorCode::kBusy,
                  spec.folder + " has AgentFS mounted already; agentfs umount it first");
   }
@@ -63,11 +66,32 @@ Status mount(MountArguments arguments) {
   return start_mount(spec, log_path);
 }
 
-Status unmount(const std::string& folder, bool lazy) {
-  if (!fuse::is_mounted(folder)) {
-    return Error(ErrorCode::kNotFound, "AgentFS is not mounted on " + folder);
+namespace {
+
+// The daemon stores what it has after the folder is gone; its socket goes last.
+Status wait_for_end(const std::string& store, const std::string& workspace) {
+  constexpr i64 poll_us = 5'000, patience_us = 120'000'000;
+  base::Clock& clock = base::system_clock();
+  i64 end_us = clock.monotonic_us() + patience_us;
+  while (clock.monotonic_us() < end_us) {
+    auto alive = control_call(control_path(store, workspace), Json::object({{"command", "ping"}}));
+    if (!alive.ok() && alive.error().code() == ErrorCode::kUnavailable) return {};
+    clock.sleep_us(poll_us);
   }
-  return fuse::unmount(folder, lazy);
+  return Error(ErrorCode::kDeadline,
+               "the folder is unmounted, but the mount of " + workspace + " is still storing");
+}
+
+}  // namespace
+
+Status unmount(const std::string& folder, bool lazy) {
+  auto source = fuse::mounted_source(folder);
+  if (!source) return Error(ErrorCode::kNotFound, "AgentFS is not mounted on " + folder);
+  TRY(fuse::unmount(folder, lazy));
+  size_t colon = source->rfind(':');
+  // In memory there is nothing to wait for; after a lazy one open files keep the mount going.
+  if (lazy || colon == std::string::npos) return {};
+  return wait_for_end(source->substr(0, colon), source->substr(colon + 1));
 }
 
 namespace {

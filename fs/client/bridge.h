@@ -56,8 +56,9 @@ class Bridge : public fuse::Handler {
   void started(const fuse::Agreement& agreement) override;
   fuse::Answer handle(const fuse::Request& request, fuse::Reply& reply) override;
 
-  // Stops the sync thread after a last sync. Replies that still wait get EIO.
+  // Stops the sync thread after a last sync. The workspace may be closed then.
   void stop();
+  bool stopped() const { return stopped_.load(); }
 
   // Runs `work` on the workspace between two requests: control commands.
   template <class Work>
@@ -125,6 +126,7 @@ class Bridge : public fuse::Handler {
   std::deque<Waiting> waiting_;  // by seq
   std::atomic<u64> waiting_count_{0};
   std::atomic<Seq> committed_{0};
+  std::atomic<bool> stopped_{false};
   bool stopping_ = false;
   bool failed_ = false;  // a sync failed: nothing is promised any more
   std::thread syncer_;

@@ -98,6 +98,7 @@ Json failure(const Error& error) {
 }
 
 Json answer_control(const Json& request, Bridge& bridge, const MountSpec& spec) {
+  if (bridge.stopped()) return failure(Error(ErrorCode::kBusy, "the mount is ending"));
   const std::string& command = request["command"].as_string();
   if (command == "status") return mount_status(bridge, spec);
   if (command == "metrics") {
@@ -138,7 +139,7 @@ Status run_mount(const MountSpec& spec, const std::function<void()>& ready) {
   }
 
   fuse::MountOptions mount_options;
-  mount_options.source = spec.store.empty() ? "agentfs" : "agentfs:" + spec.workspace;
+  mount_options.source = spec.store.empty() ? "agentfs" : spec.store + ":" + spec.workspace;
   mount_options.read_only = spec.read_only;
   mount_options.no_exec = spec.no_exec;
   mount_options.allow_other = spec.allow_other;
@@ -159,9 +160,10 @@ Status run_mount(const MountSpec& spec, const std::function<void()>& ready) {
   });
   ready();
   Status served = session.run();
-  control.reset();
+  // The socket goes last: who waits for it to go knows that all is stored.
   bridge.stop();
   Status closed = opened.workspace->close();
+  control.reset();
   return served.ok() ? std::move(closed) : std::move(served);
 }
 

@@ -54,6 +54,11 @@ void Bridge::release_waiting(Seq synced, int error) {
 }
 
 void Bridge::stop() {
+  {
+    // Control commands that run now end first; later ones are refused.
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
   if (!syncer_.joinable()) return;
   {
     std::lock_guard lock(sync_mutex_);

@@ -164,7 +164,7 @@ Status unmount(const std::string& folder, bool lazy) {
   return {};
 }
 
-bool is_mounted(const std::string& folder) {
+std::optional<std::string> mounted_source(const std::string& folder) {
   char resolved[PATH_MAX];
   // realpath fails on a dead mount; then the name as given has to do.
   std::string wanted = ::realpath(folder.c_str(), resolved) != nullptr ? resolved : folder;
@@ -174,11 +174,14 @@ bool is_mounted(const std::string& folder) {
     std::istringstream fields(line);
     std::string id, parent, device, root, place;
     fields >> id >> parent >> device >> root >> place;
-    if (unescape(place) == wanted && line.find(" - fuse.agentfs ") != std::string::npos) {
-      return true;
-    }
+    size_t type = line.find(" - fuse.agentfs ");
+    if (type == std::string::npos || unescape(place) != wanted) continue;
+    std::istringstream rest(line.substr(type + 3));
+    std::string kind, source;
+    rest >> kind >> source;
+    return unescape(source);
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace fs::fuse

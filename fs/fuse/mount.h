@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 
+#include <optional>
 #include <string>
 
 namespace fs::fuse {
@@ -36,7 +37,8 @@ base::Result<Device> mount(const std::string& folder, const MountOptions& option
 // Lazy: the name goes now, open files end when they close. Busy mounts stay without `lazy`.
 base::Status unmount(const std::string& folder, bool lazy);
 
-// Whether `folder` is the root of a FUSE mount of ours, by /proc/self/mountinfo.
-bool is_mounted(const std::string& folder);
+// The source of the mount of ours whose root `folder` is, by /proc/self/mountinfo; nullopt when
+// there is none.
+std::optional<std::string> mounted_source(const std::string& folder);
 
 }  // namespace fs::fuse
