@@ -283,8 +283,8 @@ Result<Process> Process::start(const ProcessSpec& spec, const Options& options) 
   opened[0] = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (!options.stdout_path.empty()) opened[1] = open_log(options.stdout_path);
   if (!options.stderr_path.empty()) opened[2] = open_log(options.stderr_path);
-  setup.in = opened[0];
-  setup.out = opened[1];
+  setup.in = options.stdin_fd >= 0 ? options.stdin_fd : opened[0];
+  setup.out = options.stdout_fd >= 0 ? options.stdout_fd : opened[1];
   setup.err = opened[2];
   Result<pid_t> pid = spawn(spec, setup);
   for (int fd : opened) {

@@ -71,7 +71,10 @@ struct SandboxSpec {
 
 enum class SandboxLevel {
   kStrict,
-  kWeak,  // no isolation but a time limit; only by explicit configuration
+  // Namespaces, no capabilities and no network as above, but the limits on memory and processes and
+  // the ban on nested user namespaces only where they can be had. By explicit configuration only;
+  // evidence says so.
+  kWeak,
 };
 const char* name_of(SandboxLevel level);
 
@@ -83,7 +86,12 @@ struct SandboxFinding {
   std::string detail;  // in plain words, with what to install or allow when it did not hold
 };
 
+struct SandboxResult : base::ProcessResult {
+  i64 out_of_memory_kills = 0;
+};
+
 class SandboxProcess;
+class Cgroup;
 
 class Sandbox {
  public:
@@ -96,9 +104,16 @@ class Sandbox {
   ~Sandbox();
 
   // Runs to the end. A program that fails, or is killed for a limit, is a result, not an error.
-  base::Result<base::ProcessResult> run(const SandboxSpec& spec) const;
+  base::Result<SandboxResult> run(const SandboxSpec& spec) const;
   // Starts a program that lives on. Killing it ends all it started.
-  base::Result<SandboxProcess> start(const SandboxSpec& spec, const std::string& output_path) const;
+  // Output of both streams goes to `output_path` unless file descriptors are given for input and
+  // output.
+  struct Streams {
+    std::string output_path;
+    int stdin_fd = -1;
+    int stdout_fd = -1;
+  };
+  base::Result<SandboxProcess> start(const SandboxSpec& spec, const Streams& streams) const;
   base::Result<std::unique_ptr<SandboxNetwork>> make_network() const;
 
   SandboxLevel level() const { return options_.level; }
@@ -110,6 +125,10 @@ class Sandbox {
 
  private:
   explicit Sandbox(Options options);
+  // The whole command line, from the shell that sets limits and joins the control group to the
+  // program.
+  base::Result<std::vector<std::string>> command(const SandboxSpec& spec,
+                                                 const Cgroup* cgroup) const;
   Options options_;
   std::string profile_hash_;
 };
@@ -120,19 +139,24 @@ class SandboxProcess {
   SandboxProcess(SandboxProcess&&) noexcept;
   SandboxProcess& operator=(SandboxProcess&&) noexcept;
   ~SandboxProcess();
-  int pid() const { return process_.pid(); }  // of the outermost process on the host
+  int pid() const { return process_.pid(); }  // of the outermost process, on the host
   std::optional<base::ProcessResult> poll() { return process_.poll(); }
   std::optional<base::ProcessResult> wait(i64 timeout_ms) { return process_.wait(timeout_ms); }
+  // A signal to the program itself (not to bubblewrap around it).
+  void signal(int number);
   // Asks the program to end (SIGTERM), then kills after grace_ms.
   std::optional<base::ProcessResult> stop(i64 grace_ms);
-  // kill -9, to all of it.
+  // kill -9, to all of it at once.
   std::optional<base::ProcessResult> kill();
+  // Resident bytes of the program and its descendants.
+  i64 rss_bytes() const;
+  i64 out_of_memory_kills() const;
 
  private:
   friend class Sandbox;
-  SandboxProcess(base::Process process, std::string cgroup);
+  SandboxProcess(base::Process process, std::unique_ptr<Cgroup> cgroup);
   base::Process process_;
-  std::string cgroup_;  // "" when there is none
+  std::unique_ptr<Cgroup> cgroup_;
 };
 
 }  // namespace team
