@@ -1,0 +1,61 @@
+// Keeps the service of a gate: starts it in its own sandbox, waits until it is ready, kills it, and
+// obeys the checker's control lines. The checker's side of the conversation is in core/gate_spec.h;
+// beyond that:
+//   @pause / @resume      SIGSTOP and SIGCONT to the service: a machine that hangs
+//   @signal NUMBER        any other signal
+// Single-threaded.
+#pragma once
+
+#include "team/core/gate_spec.h"
+#include "team/sandbox/sandbox.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace team {
+
+class ServiceHost {
+ public:
+  struct Setup {
+    GateService service;        // argv and ready_path as seen inside
+    SandboxSpec spec;           // mounts, limits, network; argv is taken from `service`
+    std::string socket_folder;  // of the host, mounted at /socket
+    std::string log_path;
+  };
+  // `sandbox` outlives the host.
+  ServiceHost(const Sandbox& sandbox, Setup setup);
+  ~ServiceHost();
+
+  // Errors: kDeadline when it did not get ready, kUnavailable when it ended instead; the sentence
+  // has the end of its log.
+  base::Status start();
+  void kill();
+  void stop();
+  bool running();
+  // Obeys one "@..." line; the answer is "ok ..." or "error ...".
+  std::string obey(std::string_view line);
+
+  i64 rss_max_bytes() const { return rss_max_bytes_; }
+  i64 cpu_us() const { return cpu_us_; }
+  int starts() const { return starts_; }
+  int kills() const { return kills_; }
+  int crashes() const { return crashes_; }  // ends that nobody asked for
+
+ private:
+  bool accepts() const;
+  void reap(const std::optional<base::ProcessResult>& ended);
+  std::string log_tail() const;
+
+  const Sandbox& sandbox_;
+  Setup setup_;
+  std::optional<SandboxProcess> process_;
+  i64 rss_max_bytes_ = 0;
+  i64 cpu_us_ = 0;
+  int starts_ = 0;
+  int kills_ = 0;
+  int crashes_ = 0;
+};
+
+}  // namespace team
