@@ -1,3 +1,4 @@
+#include "db/value/decimal.h"
 #include "db/value/value.h"
 
 #include <charconv>
@@ -126,24 +127,11 @@ size_t format_real(f64 value, char* out, int digits) {
     std::memcpy(out, "0.0", 3);
     return 3;
   }
-  char buffer[40];
-  // 17 digits means "the shortest text that reads back as the same number".
-  auto result = digits >= 17 ? std::to_chars(buffer, buffer + sizeof buffer, value,
-                                             std::chars_format::scientific)
-                             : std::to_chars(buffer, buffer + sizeof buffer, value,
-                                             std::chars_format::scientific, digits - 1);
-  const char* q = buffer;
-  if (*q == '-') *p++ = *q++;
-  char mantissa[24];
-  int count = 0;
-  for (; q < result.ptr && *q != 'e'; ++q) {
-    if (*q != '.') mantissa[count++] = *q;
-  }
-  int exponent = 0;
-  const char* e = q + 1;
-  if (*e == '+') ++e;
-  std::from_chars(e, result.ptr, exponent);
-  while (count > 1 && mantissa[count - 1] == '0') --count;
+  Decimal decimal = decimal_of(value, digits, 26);
+  const char* mantissa = decimal.digits;
+  int count = decimal.count;
+  int exponent = decimal.point - 1;
+  if (decimal.negative) *p++ = '-';
   if (exponent < -4 || exponent >= digits) {
     *p++ = mantissa[0];
     *p++ = '.';

@@ -1,0 +1,170 @@
+#include "db/functions/like.h"
+
+#include "db/functions/builtins.h"
+
+namespace db {
+namespace {
+
+struct Wildcards {
+  u32 many;
+  u32 one;
+  u32 set;     // '[' for GLOB, 0 for LIKE
+  u32 escape;  // 0: none
+  bool fold;
+};
+
+enum class Match { kYes, kNo, kNever };  // kNever: no later start can match either
+
+u32 fold(u32 c) {
+  return c >= 'A' && c <= 'Z' ? c + 32 : c;
+}
+
+u32 read(std::string_view text, size_t& at) {
+  if (at >= text.size()) return 0;
+  u8 c = static_cast<u8>(text[at]);
+  if (c >= 0x80) return decode_utf8(text, at);
+  ++at;
+  return c;
+}
+
+// [abc], [^a-z], []x]; `at` is past the '['. False also for an unterminated set.
+bool set_contains(std::string_view pattern, size_t& at, u32 c) {
+  bool invert = false;
+  bool seen = false;
+  u32 previous = 0;
+  u32 p = read(pattern, at);
+  if (p == '^') {
+    invert = true;
+    p = read(pattern, at);
+  }
+  if (p == ']') {
+    if (c == ']') seen = true;
+    p = read(pattern, at);
+  }
+  while (p != 0 && p != ']') {
+    if (p == '-' && at < pattern.size() && pattern[at] != ']' && pattern[at] != 0 && previous > 0) {
+      u32 high = read(pattern, at);
+      if (c >= previous && c <= high) seen = true;
+      previous = 0;
+    } else {
+      if (c == p) seen = true;
+      previous = p;
+    }
+    p = read(pattern, at);
+  }
+  return p != 0 && seen != invert;
+}
+
+Match match(std::string_view pattern, size_t p, std::string_view text, size_t t,
+            const Wildcards& w);
+
+// After a "many" wildcard: tries the rest of the pattern at every later character.
+Match match_tail(std::string_view pattern, size_t p, std::string_view text, size_t t,
+                 const Wildcards& w) {
+  u32 c = 0;
+  size_t before = p;
+  while ((c = read(pattern, p)) == w.many || (c == w.one && w.one != 0)) {
+    if (c == w.one && read(text, t) == 0) return Match::kNever;
+    before = p;
+  }
+  if (c == 0) return Match::kYes;
+  if (c == w.escape && w.escape != 0) {
+    c = read(pattern, p);
+    if (c == 0) return Match::kNever;
+  } else if (c == w.set && w.set != 0) {
+    for (; t < text.size(); skip_utf8(text, t)) {
+      Match result = match(pattern, before, text, t, w);
+      if (result != Match::kNo) return result;
+    }
+    return Match::kNever;
+  }
+  while (t < text.size()) {
+    u32 found = read(text, t);
+    if (found == 0) break;
+    if (found != c && !(w.fold && fold(found) == fold(c) && found < 0x80 && c < 0x80)) continue;
+    Match result = match(pattern, p, text, t, w);
+    if (result != Match::kNo) return result;
+  }
+  return Match::kNever;
+}
+
+Match match(std::string_view pattern, size_t p, std::string_view text, size_t t,
+            const Wildcards& w) {
+  u32 c = 0;
+  while ((c = read(pattern, p)) != 0) {
+    if (c == w.many) return match_tail(pattern, p, text, t, w);
+    bool literal = false;
+    if (c == w.escape && w.escape != 0) {
+      c = read(pattern, p);
+      if (c == 0) return Match::kNo;
+      literal = true;
+    } else if (c == w.set && w.set != 0) {
+      u32 found = read(text, t);
+      if (found == 0 || !set_contains(pattern, p, found)) return Match::kNo;
+      continue;
+    }
+    u32 found = read(text, t);
+    if (c == found) continue;
+    if (w.fold && c < 0x80 && found < 0x80 && fold(c) == fold(found)) continue;
+    if (c == w.one && !literal && found != 0) continue;
+    return Match::kNo;
+  }
+  return read(text, t) == 0 ? Match::kYes : Match::kNo;
+}
+
+constexpr size_t kPatternBytesMax = 50000;
+
+// like(pattern, text[, escape]); user_data not null: case sensitive.
+void like_call(FunctionContext& context, std::span<Value> args) {
+  TextOf pattern(args[0]);
+  TextOf text(args[1]);
+  if (pattern.view().size() > kPatternBytesMax) {
+    return context.fail("LIKE or GLOB pattern too complex");
+  }
+  u32 escape = 0;
+  if (args.size() == 3) {
+    if (args[2].is_null()) return;
+    TextOf character(args[2]);
+    std::string_view one = character;
+    size_t end = 0;
+    if (!one.empty()) escape = decode_utf8(one, end);
+    if (one.empty() || end != one.size()) {
+      return context.fail("ESCAPE expression must be a single character");
+    }
+  }
+  if (args[0].is_null() || args[1].is_null()) return;
+  bool sensitive = context.user_data() != nullptr;
+  context.result.set_integer(like_match(pattern, text, escape, sensitive) ? 1 : 0);
+}
+
+void glob_call(FunctionContext& context, std::span<Value> args) {
+  TextOf pattern(args[0]);
+  TextOf text(args[1]);
+  if (pattern.view().size() > kPatternBytesMax) {
+    return context.fail("LIKE or GLOB pattern too complex");
+  }
+  if (args[0].is_null() || args[1].is_null()) return;
+  context.result.set_integer(glob_match(pattern, text) ? 1 : 0);
+}
+
+}  // namespace
+
+bool like_match(std::string_view pattern, std::string_view text, u32 escape, bool case_sensitive) {
+  Wildcards w{'%', '_', 0, escape, !case_sensitive};
+  if (escape == '%') w.many = 0xffffffff;
+  if (escape == '_') w.one = 0;
+  return match(pattern, 0, text, 0, w) == Match::kYes;
+}
+
+bool glob_match(std::string_view pattern, std::string_view text) {
+  return match(pattern, 0, text, 0, {'*', '?', '[', 0, false}) == Match::kYes;
+}
+
+void add_like_functions(FunctionRegistry& registry) {
+  u32 flags = kPure | function_flag::kLike;
+  add_scalar(registry, "like", 2, like_call, flags);
+  add_scalar(registry, "like", 3, like_call, flags);
+  add_scalar(registry, "glob", 2, glob_call, flags);
+}
+
+}  // namespace db
