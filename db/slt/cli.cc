@@ -19,7 +19,7 @@ std::string default_library(const char* program) {
   std::string folder = program;
   const size_t slash = folder.rfind('/');
   folder = slash == std::string::npos ? "." : folder.substr(0, slash);
-  return folder + "/../lib/libsqlite3.so.0";
+  return folder + "/../lib/fleetdb/libsqlite3.so.0";
 }
 
 void print_table(const SuiteReport& report) {
