@@ -1,9 +1,9 @@
-// Auto-vacuum: pointer-map pages say for every page who points to it, so that the last pages of the file
-// can be moved into free places and the file cut.
-#include <cstring>
-
+// Auto-vacuum: pointer-map pages say for every page who points to it, so that the last pages of the
+// file can be moved into free places and the file cut.
 #include "base/check.h"
 #include "db/storage/btree.h"
+
+#include <cstring>
 
 namespace db {
 
@@ -20,7 +20,9 @@ PageNo Store::map_page_of(PageNo number) const {
   return map == lock_page(page_bytes()) ? map + 1 : map;
 }
 
-bool Store::is_map_page(PageNo number) const { return map_page_of(number) == number; }
+bool Store::is_map_page(PageNo number) const {
+  return map_page_of(number) == number;
+}
 
 Status Store::map_put(PageNo number, MapType type, PageNo parent) {
   if (auto_vacuum_ == AutoVacuum::kNone) return {};
@@ -59,7 +61,8 @@ Status Store::map_children(Page& page) {
     if (!page.leaf) TRY(map_put(page.child_at(i), MapType::kNode, page.number));
     if (page.table && !page.leaf) continue;
     Cell cell;
-    if (!parse_cell(page, usable_bytes(), page.cell_at(i), &cell)) return corrupt("a malformed cell");
+    if (!parse_cell(page, usable_bytes(), page.cell_at(i), &cell))
+      return corrupt("a malformed cell");
     if (cell.overflows()) TRY(map_put(cell.first_overflow(), MapType::kOverflowFirst, page.number));
   }
   if (!page.leaf) return map_put(page.child_at(page.cell_count), MapType::kNode, page.number);
@@ -131,7 +134,8 @@ Status Store::relocate(PageNo from, PageNo to, MapType type, PageNo parent) {
   return status;
 }
 
-// Takes page `wanted` itself off the freelist; with 0, any page up to `limit`. 0 when there is none.
+// Takes page `wanted` itself off the freelist; with 0, any page up to `limit`. 0 when there is
+// none.
 Result<PageNo> Store::take_free(PageNo wanted, PageNo limit) {
   u8* header = page_one_->data;
   if (!pager_->make_writable(page_one_)) return pager_->error();
@@ -200,8 +204,8 @@ PageNo Store::final_page_count(PageNo count, PageNo free) const {
   return final;
 }
 
-// Frees the last page of the file, moving its content to a free place when it has any. False when there
-// is nothing left to do.
+// Frees the last page of the file, moving its content to a free place when it has any. False when
+// there is nothing left to do.
 Result<bool> Store::vacuum_step(PageNo final_count, PageNo last, bool commit) {
   if (!is_map_page(last) && last != lock_page(page_bytes())) {
     if (load_be32(page_one_->data + kAtFreeCount) == 0) return false;
@@ -263,15 +267,16 @@ Status Store::auto_vacuum_commit() {
   return pager_->truncate(final);
 }
 
-// Roots of auto-vacuum files lie in front. The next root goes behind the largest one; what is there now
-// moves elsewhere.
+// Roots of auto-vacuum files lie in front. The next root goes behind the largest one; what is there
+// now moves elsewhere.
 Result<Page*> Store::allocate_root() {
   if (auto_vacuum_ == AutoVacuum::kNone) return allocate_page(0);
   trip_cursors(true);
   PageNo slot = meta(Meta::kLargestRoot) + 1;
   while (slot < 3 || is_map_page(slot) || slot == lock_page(page_bytes())) slot++;
   if (slot > pager_->page_count()) {
-    // Behind the end: grow up to it. (The freelist must be empty then, or hold pages before it only.)
+    // Behind the end: grow up to it. (The freelist must be empty then, or hold pages before it
+    // only.)
     while (pager_->page_count() < slot) {
       PageNo next = pager_->next_page();
       Page* page = pager_->get_blank(next);

@@ -357,8 +357,9 @@ class Store {
 
   // Frees up to `pages` pages at the end of an auto-vacuum file (0: all it can). Writing.
   base::Result<u32> incremental_vacuum(u32 pages);
-  // Replaces the whole content, page by page, with that of `source` (VACUUM's last step, backup).
-  // Writing here, reading there; page sizes must agree unless this store is empty.
+  // Replaces the whole content with that of `source` (VACUUM's last step). Writing here, reading
+  // there; memory databases and files in WAL mode keep their page size (kPermission). The schema
+  // cookie changes.
   base::Status replace_content(Store& source);
   // The bytes of the file this database is. Reading.
   base::Result<std::vector<u8>> serialize();
@@ -372,6 +373,7 @@ class Store {
   friend class Cursor;
   friend class TreeWriter;
   friend class IntegrityCheck;
+  friend class Backup;
   explicit Store(std::unique_ptr<Pager> pager) : pager_(std::move(pager)) {}
   base::Status begin_read_slow();
   base::Status create_header();
@@ -381,7 +383,9 @@ class Store {
   base::Result<Page*> get(PageNo number);
   base::Result<Page*> get_node(PageNo number, bool table);
   base::Result<bool> is_table_tree(PageNo root);
+  base::Status begin_replace(Store& source);
   base::Status copy_page(Store& source, PageNo number);
+  base::Status finish_replace(Store& source);
   base::Status corrupt(const char* what) const;
 
   // free_list.cc. `near`: where the page would best lie (0: anywhere). Pinned, zeroed and writable.
@@ -410,6 +414,8 @@ class Store {
   TransactionState state_ = TransactionState::kNone;
   AutoVacuum auto_vacuum_ = AutoVacuum::kNone;
   bool secure_delete_ = false;
+  PageNo replaced_by_ = 0;  // pages of the database whose content this transaction put here
+  u32 old_cookie_ = 0;
   Page* page_one_ = nullptr;  // pinned during transactions
   Cursor* cursors_ = nullptr;
 };

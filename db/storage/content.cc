@@ -53,31 +53,64 @@ Result<std::unique_ptr<Store>> Store::open_image(ByteView image) {
   return store;
 }
 
-Status Store::replace_content(Store& source) {
+Status Store::begin_replace(Store& source) {
   if (state_ != TransactionState::kWrite)
     return Error(ErrorCode::kPermission, "attempt to write a readonly database");
-  if (source.page_bytes() != page_bytes())
-    return Error(ErrorCode::kInvalidArgument, "the page sizes of the two databases differ");
+  bool fixed = in_memory() || pager_->journal_mode() == JournalMode::kWal;
+  if (fixed && source.page_bytes() != page_bytes())
+    return Error(ErrorCode::kPermission, "attempt to write a readonly database");
   trip_cursors(false);
-  PageNo pages = source.pager_->page_count();
-  for (PageNo number = 1; number <= pages; number++) {
-    if (number == lock_page(page_bytes())) continue;
-    TRY(copy_page(source, number));
-  }
-  if (pages < pager_->page_count()) TRY(pager_->truncate(pages));
-  auto_vacuum_ = source.auto_vacuum_;
+  replaced_by_ = source.page_count();
   return {};
 }
 
+Status Store::finish_replace(Store& source) {
+  u64 size = u64{source.page_count()} * source.page_bytes();
+  PageNo pages = static_cast<PageNo>((size + page_bytes() - 1) / page_bytes());
+  if (pages < pager_->page_count()) TRY(pager_->truncate(pages));
+  auto_vacuum_ = source.auto_vacuum_;
+  replaced_by_ = source.page_count();
+  // Every other connection must see that the schema is another one.
+  u8* data = page_one_->data;
+  base::store_be32(data + kAtMeta + 4, old_cookie_ + 1);
+  u8 version = pager_->journal_mode() == JournalMode::kWal ? 2 : 1;
+  data[kAtWriteVersion] = data[kAtReadVersion] = version;
+  return {};
+}
+
+Status Store::replace_content(Store& source) {
+  TRY(begin_replace(source));
+  for (PageNo number = 1; number <= source.page_count(); number++) TRY(copy_page(source, number));
+  return finish_replace(source);
+}
+
+// Puts the bytes of one source page where they lie in the file, whatever the page sizes are.
 Status Store::copy_page(Store& source, PageNo number) {
+  if (number == lock_page(source.page_bytes())) return {};
+  if (number == 1) old_cookie_ = meta(Meta::kSchemaCookie);
   Page* from = TRY(source.get(number));
-  Page* to = pager_->get_blank(number);
-  if (to != nullptr) {
-    std::memcpy(to->data, from->data, page_bytes());
-    Pager::unpin(to);
+  const u64 start = u64{number - 1} * source.page_bytes();
+  Status status;
+  for (u64 at = start; at < start + source.page_bytes() && status.ok();) {
+    PageNo to_number = static_cast<PageNo>(at / page_bytes()) + 1;
+    u32 within = static_cast<u32>(at % page_bytes());
+    u32 part = std::min(page_bytes() - within, source.page_bytes() - static_cast<u32>(at - start));
+    if (to_number != lock_page(page_bytes())) {
+      // A page that is filled in several parts keeps what it has.
+      bool there = within != 0 && to_number <= pager_->page_count();
+      Page* to = there ? pager_->get(to_number) : pager_->get_blank(to_number);
+      if (to == nullptr || !pager_->make_writable(to)) {
+        status = pager_->error();
+      } else {
+        std::memcpy(to->data + within, from->data + (at - start), part);
+        to->decoded = false;
+      }
+      if (to != nullptr) Pager::unpin(to);
+    }
+    at += part;
   }
   Pager::unpin(from);
-  return to == nullptr ? Status(pager_->error()) : Status{};
+  return status;
 }
 
 }  // namespace db

@@ -1,8 +1,8 @@
-#include <algorithm>
-#include <cstring>
-
 #include "base/check.h"
 #include "db/storage/btree.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace db {
 
@@ -41,11 +41,13 @@ Hit Cursor::fail(Error error) {
   return Hit::kError;
 }
 
-Hit Cursor::fail_pager() { return fail(pager_->error()); }
+Hit Cursor::fail_pager() {
+  return fail(pager_->error());
+}
 
 Hit Cursor::corrupt(const char* what) {
-  return fail(Error(ErrorCode::kCorruption,
-                    std::string("database disk image is malformed: ") + what));
+  return fail(
+      Error(ErrorCode::kCorruption, std::string("database disk image is malformed: ") + what));
 }
 
 void Cursor::unpin_all() {
@@ -78,7 +80,8 @@ bool Cursor::push_child(PageNo child) {
 bool Cursor::go_root() {
   cell_known_ = false;
   if (state_ == State::kFault) {
-    (void)fail(Error(ErrorCode::kCancelled, "the transaction was rolled back; run the query again"));
+    (void)fail(
+        Error(ErrorCode::kCancelled, "the transaction was rolled back; run the query again"));
     return false;
   }
   if (depth_ >= 0) {

@@ -1,9 +1,9 @@
-#include <algorithm>
-#include <cstring>
-
 #include "base/check.h"
 #include "db/storage/btree.h"
 #include "db/storage/tree_writer.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace db {
 
@@ -84,8 +84,8 @@ Hit Cursor::put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail) {
     return Hit::kRow;
   }
   std::string cell(bytes, '\0');
-  Status done = writer.write_cell(reinterpret_cast<u8*>(cell.data()), page, rowid, payload,
-                                  zero_tail, local);
+  Status done =
+      writer.write_cell(reinterpret_cast<u8*>(cell.data()), page, rowid, payload, zero_tail, local);
   if (!done.ok()) return fail(std::move(done).error());
   // The key first: `payload` may be a view of this very tree.
   saved_rowid_ = rowid;
@@ -127,8 +127,8 @@ Hit Cursor::append(ByteView record) {
   return put(hit == Hit::kEnd ? Seek::kEmpty : Seek::kBefore, 0, record, 0);
 }
 
-// Takes the row out of an interior page of an index tree: the row before it, from the leaf below, takes
-// its place as divider.
+// Takes the row out of an interior page of an index tree: the row before it, from the leaf below,
+// takes its place as divider.
 Hit Cursor::erase_interior() {
   auto work = [&]() -> Status {
     const int level = depth_;
@@ -159,7 +159,8 @@ Hit Cursor::erase_interior() {
       unpin_all();
       state_ = State::kNone;
       Seek found = seek(OrderProbe(*order_, ByteView(neighbour)));
-      if (found != Seek::kEqual || top().page->leaf) return store_->corrupt("an index out of order");
+      if (found != Seek::kEqual || top().page->leaf)
+        return store_->corrupt("an index out of order");
       PageNo child = top().page->child_at(top().index);
       for (;;) {
         Page* page = pager_->get(child);

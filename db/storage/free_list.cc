@@ -1,8 +1,9 @@
-// Where pages come from and go to: the freelist, a chain of trunk pages that each name free leaf pages.
-#include <cstring>
-
+// Where pages come from and go to: the freelist, a chain of trunk pages that each name free leaf
+// pages.
 #include "base/check.h"
 #include "db/storage/btree.h"
+
+#include <cstring>
 
 namespace db {
 
@@ -11,8 +12,11 @@ using base::Result;
 using base::Status;
 using base::store_be32;
 
-// A trunk: next trunk, count of leaves, the leaves. The last six slots stay unused, for old readers.
-static u32 trunk_capacity(u32 usable) { return usable / 4 - 8; }
+// A trunk: next trunk, count of leaves, the leaves. The last six slots stay unused, for old
+// readers.
+static u32 trunk_capacity(u32 usable) {
+  return usable / 4 - 8;
+}
 
 Result<Page*> Store::allocate_page(PageNo near) {
   u8* header = page_one_->data;
@@ -31,7 +35,8 @@ Result<Page*> Store::allocate_page(PageNo near) {
   }
   if (!pager_->make_writable(page_one_)) return pager_->error();
   PageNo trunk_number = load_be32(header + kAtFirstTrunk);
-  if (trunk_number < 2 || trunk_number > pager_->page_count()) return corrupt("malformed freelist").error();
+  if (trunk_number < 2 || trunk_number > pager_->page_count())
+    return corrupt("malformed freelist").error();
   Page* trunk = TRY(get(trunk_number));
   u32 leaves = load_be32(trunk->data + 4);
   PageNo taken = 0;
@@ -46,7 +51,8 @@ Result<Page*> Store::allocate_page(PageNo near) {
       PageNo leaf = load_be32(trunk->data + 8 + 4 * i);
       return leaf > near ? leaf - near : near - leaf;
     };
-    for (u32 i = leaves > 16 && near != 0 ? leaves - 16 : (near != 0 ? 0 : leaves - 1); i + 1 < leaves; i++) {
+    for (u32 i = leaves > 16 && near != 0 ? leaves - 16 : (near != 0 ? 0 : leaves - 1);
+         i + 1 < leaves; i++) {
       if (distance(i) < distance(best)) best = i;
     }
     taken = load_be32(trunk->data + 8 + 4 * best);
@@ -122,7 +128,8 @@ Status Store::free_tree(PageNo number, bool table, bool keep_root, int depth, i6
       if (!page->leaf) TRY(free_tree(page->child_at(i), table, false, depth + 1, rows));
       if (table && !page->leaf) continue;
       Cell cell;
-      if (!parse_cell(*page, usable_bytes(), page->cell_at(i), &cell)) return corrupt("a malformed cell");
+      if (!parse_cell(*page, usable_bytes(), page->cell_at(i), &cell))
+        return corrupt("a malformed cell");
       if (cell.overflows()) TRY(free_overflow(cell));
     }
     if (!page->leaf)

@@ -1,14 +1,14 @@
-// What lies on one b-tree page: cells, their pointers, free blocks. Functions over a Page; they keep its
-// decoded header up to date. Nothing here knows of other pages.
+// What lies on one b-tree page: cells, their pointers, free blocks. Functions over a Page; they
+// keep its decoded header up to date. Nothing here knows of other pages.
 //
 // Malformed bytes: the functions that return bool answer false and change nothing that matters; the
 // caller reports kCorruption. `usable` is the page size less the reserved bytes. Single-threaded.
 #pragma once
 
+#include "db/storage/page.h"
+
 #include <cstring>
 #include <span>
-
-#include "db/storage/page.h"
 
 namespace db {
 
@@ -78,8 +78,8 @@ inline i64 leaf_key(const Page& page, u32 index) {
   return static_cast<i64>(value);
 }
 
-// Makes room for a cell of `bytes` at `index` and answers where to write it; the caller has seen that
-// free_bytes >= bytes + 2. `scratch` is a page of room. Null when the page is malformed.
+// Makes room for a cell of `bytes` at `index` and answers where to write it; the caller has seen
+// that free_bytes >= bytes + 2. `scratch` is a page of room. Null when the page is malformed.
 u8* open_cell(Page& page, u32 usable, u32 index, u32 bytes, u8* scratch);
 inline bool insert_cell(Page& page, u32 usable, u32 index, CellRef cell, u8* scratch) {
   u8* at = open_cell(page, usable, index, cell.bytes, scratch);

@@ -1,10 +1,10 @@
 #include "db/storage/page_cache.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/check.h"
 #include "db/storage/node.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace db {
 

@@ -1,12 +1,12 @@
-// The pages a pager holds in memory, found by number through a two-level table, with buffers that are
-// reused. Above its capacity a clock hand picks pages to let go: those neither pinned, nor changed, nor
-// used since it passed. Never fails but for lack of memory. Single-threaded.
+// The pages a pager holds in memory, found by number through a two-level table, with buffers that
+// are reused. Above its capacity a clock hand picks pages to let go: those neither pinned, nor
+// changed, nor used since it passed. Never fails but for lack of memory. Single-threaded.
 #pragma once
+
+#include "db/storage/page.h"
 
 #include <memory>
 #include <vector>
-
-#include "db/storage/page.h"
 
 namespace db {
 
@@ -32,8 +32,8 @@ class PageCache {
   size_t size() const { return pages_.size(); }
   // All pages, in no order. Do not add or remove while walking.
   const std::vector<Page*>& pages() const { return pages_; }
-  // Lets go of pages until `capacity` are left, if that can be. Pages with saved_epoch of `changed_from`
-  // or more have changes and stay.
+  // Lets go of pages until `capacity` are left, if that can be. Pages with saved_epoch of
+  // `changed_from` or more have changes and stay.
   void shrink(size_t capacity, u64 changed_from);
 
   // Page-sized buffers for undo images and scratch.

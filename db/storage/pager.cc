@@ -232,11 +232,12 @@ void Pager::finish_write() {
   epoch_ = txn_epoch_ = ~u64{0};
 }
 
-Status Pager::stamp_page_one(Page* page_one) {
+Status Pager::stamp_page_one(Page* page_one, PageNo page_count) {
   if (!make_writable(page_one)) return error();
-  base::store_be32(page_one->data + kAtPageCount, page_count_);
+  base::store_be32(page_one->data + kAtPageCount, page_count);
   if (in_memory() || wal_ != nullptr) return {};
-  u32 counter = base::load_be32(page_one->data + kAtChangeCounter) + 1;
+  // On from what the file had, even if its content was replaced.
+  u32 counter = base::load_be32(file_version_) + 1;
   base::store_be32(page_one->data + kAtChangeCounter, counter);
   base::store_be32(page_one->data + kAtValidFor, counter);
   base::store_be32(page_one->data + kAtLibraryVersion, kLibraryVersion);

@@ -81,12 +81,14 @@ class Pager {
   base::Status begin_read();
   base::Status begin_write(bool exclusive);
   // Page count, change counter and library version go into the header. Before commit_phase_one.
-  base::Status stamp_page_one(Page* page_one);
+  base::Status stamp_page_one(Page* page_one, PageNo page_count);
   base::Status commit_phase_one(const std::string& super_journal);
   base::Status commit_phase_two();
   base::Status rollback();
   void end_read();
   bool writing() const { return writing_; }
+  // Grows with every write transaction of this connection that was begun.
+  u64 change_count() const { return last_epoch_; }
   int savepoint_count() const { return static_cast<int>(savepoints_.size()); }
   int open_savepoint();
   void release_savepoint(int index);

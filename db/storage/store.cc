@@ -177,7 +177,7 @@ Status Store::commit_phase_one(const std::string& super_journal) {
   bool logged = in_memory() || pager_->journal_mode() == JournalMode::kWal;
   // With a rollback journal every commit shows in the header; else only a new size does.
   if (!logged || base::load_be32(page_one_->data + kAtPageCount) != pager_->page_count())
-    TRY(pager_->stamp_page_one(page_one_));
+    TRY(pager_->stamp_page_one(page_one_, replaced_by_ != 0 ? replaced_by_ : pager_->page_count()));
   return pager_->commit_phase_one(super_journal);
 }
 
@@ -185,7 +185,12 @@ Status Store::commit_phase_two() {
   if (state_ != TransactionState::kWrite) return {};
   TRY(pager_->commit_phase_two());
   state_ = TransactionState::kRead;
-  return {};
+  if (replaced_by_ == 0) return {};
+  // The page size may be another one now: look at the file as if for the first time.
+  replaced_by_ = 0;
+  end_read();
+  if (!in_memory()) pager_->forget_header();
+  return begin_read();
 }
 
 Status Store::rollback(bool trip) {
@@ -201,6 +206,7 @@ Status Store::rollback(bool trip) {
   }
   if (page_one_ != nullptr) Pager::unpin(page_one_);
   page_one_ = nullptr;
+  replaced_by_ = 0;
   Status status = pager_->rollback();
   state_ = TransactionState::kRead;
   if (status.ok() && pager_->page_count() > 0) {

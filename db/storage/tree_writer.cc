@@ -1,10 +1,10 @@
 #include "db/storage/tree_writer.h"
 
+#include "base/check.h"
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
-
-#include "base/check.h"
 
 namespace db {
 
@@ -50,8 +50,10 @@ Status TreeWriter::write_cell(u8* at, const Page& page, i64 rowid, ByteView payl
     }
     Page* overflow = *next;
     store_be32(link, overflow->number);
-    Store::MapType type = previous == nullptr ? Store::MapType::kOverflowFirst : Store::MapType::kOverflow;
-    Status mapped = store_.map_put(overflow->number, type, previous == nullptr ? page.number : previous->number);
+    Store::MapType type =
+        previous == nullptr ? Store::MapType::kOverflowFirst : Store::MapType::kOverflow;
+    Status mapped = store_.map_put(overflow->number, type,
+                                   previous == nullptr ? page.number : previous->number);
     if (previous != nullptr) Pager::unpin(previous);
     if (!mapped.ok()) {
       Pager::unpin(overflow);
@@ -117,7 +119,8 @@ Status TreeWriter::balance(int level, Pending pending) {
   for (;;) {
     Page* page = cursor_.levels_[level].page;
     if (pending.empty()) {
-      if (page->free_bytes < 0 && !count_free(*page, usable_)) return corrupt("malformed free space");
+      if (page->free_bytes < 0 && !count_free(*page, usable_))
+        return corrupt("malformed free space");
       if (level == 0) {
         if (!page->leaf && page->cell_count == 0) return collapse_root();
         return {};
@@ -171,13 +174,15 @@ Status TreeWriter::collapse_root() {
   Page* child = TRY(store_.get_node(root->child_at(0), root->table));
   PageNo number = child->number;
   auto move_up = [&]() -> Status {
-    if (child->free_bytes < 0 && !count_free(*child, usable_)) return corrupt("malformed free space");
+    if (child->free_bytes < 0 && !count_free(*child, usable_))
+      return corrupt("malformed free space");
     if (child->free_bytes < root->header_at) return {};
     if (!pager_.make_writable(root)) return pager_.error();
     std::vector<CellRef> cells;
     for (u32 i = 0; i < child->cell_count; i++) {
       Cell cell;
-      if (!parse_cell(*child, usable_, child->cell_at(i), &cell)) return corrupt("a malformed cell");
+      if (!parse_cell(*child, usable_, child->cell_at(i), &cell))
+        return corrupt("a malformed cell");
       cells.push_back({child->cell_at(i), cell.bytes});
     }
     u8 type = child->data[0];
@@ -203,8 +208,8 @@ bool TreeWriter::can_append(int level, const Pending& pending) const {
   return true;
 }
 
-// Opens a page right of the last one for the pending cell; leaves the divider pending in the parent, or
-// nothing if the parent had room for it.
+// Opens a page right of the last one for the pending cell; leaves the divider pending in the
+// parent, or nothing if the parent had room for it.
 Status TreeWriter::append_page(int level, Pending* pending) {
   Page* left = cursor_.levels_[level].page;
   Page* parent = cursor_.levels_[level - 1].page;
@@ -265,17 +270,17 @@ Status TreeWriter::insert_or_pend(Page& page, Pending* pending) {
 
 // Up to three neighbouring pages and all their cells, dividers included.
 struct TreeWriter::Siblings {
-  std::vector<Page*> pages;             // pinned
-  std::vector<u8*> copies;              // of their bytes, for the cells to lie in
-  std::deque<std::string> own;          // cells that lie on no page
-  std::vector<CellRef> cells;           // in order
-  std::vector<u32> ends;                // page p holds cells up to ends[p], the divider is cell ends[p]
-  u32 first = 0;                        // child index of pages[0]
+  std::vector<Page*> pages;     // pinned
+  std::vector<u8*> copies;      // of their bytes, for the cells to lie in
+  std::deque<std::string> own;  // cells that lie on no page
+  std::vector<CellRef> cells;   // in order
+  std::vector<u32> ends;        // page p holds cells up to ends[p], the divider is cell ends[p]
+  u32 first = 0;                // child index of pages[0]
   u8 type = 0;
   bool leaf = false;
-  bool table_leaf = false;              // dividers are copies of keys, not cells of their own
-  PageNo right_child = 0;               // of the last page, when interior
-  u32 room = 0;                         // for cells and pointers on one page
+  bool table_leaf = false;  // dividers are copies of keys, not cells of their own
+  PageNo right_child = 0;   // of the last page, when interior
+  u32 room = 0;             // for cells and pointers on one page
 };
 
 Status TreeWriter::gather(int level, const Pending& pending, Siblings* all) {
@@ -305,7 +310,8 @@ Status TreeWriter::gather(int level, const Pending& pending, Siblings* all) {
     for (u32 j = 0; j <= from.cell_count; j++) {
       if (page == center && j == pending.index) {
         for (const std::string& cell : pending.cells)
-          all->cells.push_back({reinterpret_cast<const u8*>(cell.data()), static_cast<u32>(cell.size())});
+          all->cells.push_back(
+              {reinterpret_cast<const u8*>(cell.data()), static_cast<u32>(cell.size())});
       }
       if (j == from.cell_count) break;
       Cell cell;
@@ -418,7 +424,8 @@ Status TreeWriter::redistribute(int level, Pending* pending) {
   Siblings all;
   auto work = [&]() -> Status {
     if (!pager_.make_writable(&parent)) return pager_.error();
-    if (parent.free_bytes < 0 && !count_free(parent, usable_)) return corrupt("malformed free space");
+    if (parent.free_bytes < 0 && !count_free(parent, usable_))
+      return corrupt("malformed free space");
     TRY(gather(level, *pending, &all));
     partition(&all);
     size_t old_count = all.pages.size();

@@ -1,15 +1,15 @@
 // Changes to one b-tree through one cursor: cells in, cells out, and the balancing that follows.
 //
-// A page that has no room for a cell keeps it "pending" while up to three siblings are laid out anew;
-// the dividers between them go to the parent, where they may be pending in turn, up to the root, which
-// grows by a level. Ascending inserts open a new right-most page instead, so that the pages behind stay
-// full. Single-threaded; lives for one call.
+// A page that has no room for a cell keeps it "pending" while up to three siblings are laid out
+// anew; the dividers between them go to the parent, where they may be pending in turn, up to the
+// root, which grows by a level. Ascending inserts open a new right-most page instead, so that the
+// pages behind stay full. Single-threaded; lives for one call.
 #pragma once
+
+#include "db/storage/btree.h"
 
 #include <string>
 #include <vector>
-
-#include "db/storage/btree.h"
 
 namespace db {
 
@@ -24,12 +24,13 @@ class TreeWriter {
   base::Status write_cell(u8* at, const Page& page, i64 rowid, ByteView payload, u32 zero_tail,
                           u32 local);
 
-  // Puts `cell` in at `index` of the page on top, which has no room for it. The cursor's pages are let
-  // go, unless the new row was simply appended (answer: true, the cursor stands on it).
+  // Puts `cell` in at `index` of the page on top, which has no room for it. The cursor's pages are
+  // let go, unless the new row was simply appended (answer: true, the cursor stands on it).
   base::Result<bool> insert_full(u32 index, std::string cell);
   // After a removal from the page on top: merges it with its siblings if it is nearly empty.
   base::Status rebalance();
-  // Replaces the cell at `index` of the interior page at `level` by `cell` (with its child pointer).
+  // Replaces the cell at `index` of the interior page at `level` by `cell` (with its child
+  // pointer).
   base::Status replace_interior(int level, u32 index, std::string cell);
 
  private:
