@@ -1,0 +1,95 @@
+// Packs: immutable files that hold slots, each the bytes of one data id or of one tree page.
+//
+//   header   0   8  "AFSPACK1"      then 56 zero bytes
+//   frames          stored bytes of each slot, in the order they were added
+//   index           40 bytes a slot, sorted by id: id u64, offset u64, stored length u32,
+//                   raw length u32, check 16 bytes
+//   trailer  0   8  "AFSPACKE"
+//            8   8  offset of the index
+//           16   4  number of slots
+//           20   4  crc32c of the index
+//           24   4  crc32c of 0..24     (28 bytes)
+// Little-endian. A slot is stored as zstd level 1 where that is smaller, else raw (stored == raw).
+// The check is a keyed hash of (id, raw length, stored bytes): whoever lacks the store's key can
+// neither forge a slot nor learn from equal checks that bytes are equal. It is verified on every
+// read. A pack without a good trailer is no pack. Errors: kCorruption, kIo, kFull. Readers are
+// thread-safe.
+#pragma once
+
+#include "base/disk.h"
+#include "base/result.h"
+#include "fs/state/types.h"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fs {
+
+using SlotCheck = std::array<u8, 16>;
+using StoreKey = std::array<u8, 32>;
+inline constexpr u64 kPackBytes = 16u << 20;
+
+SlotCheck slot_check(const StoreKey& key, u64 id, u32 raw_length, std::string_view stored);
+
+class PackWriter {
+ public:
+  static base::Result<std::unique_ptr<PackWriter>> create(base::Disk& disk, const std::string& path,
+                                                          const StoreKey& key);
+  // REQUIRES: each id once.
+  base::Status add(u64 id, std::string_view bytes);
+  // Index and trailer; durable when it returns (the folder is the caller's to sync).
+  base::Status finish();
+  u64 bytes() const { return offset_; }
+  size_t slots() const { return index_.size(); }
+
+ private:
+  struct Slot {
+    u64 id;
+    u64 offset;
+    u32 stored;
+    u32 raw;
+    SlotCheck check;
+  };
+  PackWriter(std::unique_ptr<base::DiskFile> file, const StoreKey& key)
+      : file_(std::move(file)), key_(key) {}
+  base::Status flush();
+
+  std::unique_ptr<base::DiskFile> file_;
+  StoreKey key_;
+  std::string buffer_;
+  u64 offset_ = 0;  // of what follows, buffered or not
+  std::vector<Slot> index_;
+};
+
+class PackReader {
+ public:
+  static base::Result<std::shared_ptr<PackReader>> open(base::Disk& disk, const std::string& path,
+                                                        const StoreKey& key);
+  bool has(u64 id) const { return find(id) != nullptr; }
+  // The slot's bytes; nullopt when it is not here.
+  base::Result<std::optional<std::string>> read(u64 id) const;
+  std::vector<u64> ids() const;
+  u64 stored_length(u64 id) const;
+
+ private:
+  struct Slot {
+    u64 id;
+    u64 offset;
+    u32 stored;
+    u32 raw;
+    SlotCheck check;
+  };
+  PackReader() = default;
+  base::Status read_index(u64 size);
+  const Slot* find(u64 id) const;
+  std::unique_ptr<base::DiskFile> file_;
+  std::string path_;
+  StoreKey key_{};
+  std::vector<Slot> slots_;
+};
+
+}  // namespace fs

@@ -1,0 +1,85 @@
+#include "base/random.h"
+#include "base/sim_disk.h"
+#include "fs/pack/pack_set.h"
+
+#include <gtest/gtest.h>
+
+namespace fs {
+namespace {
+
+class PackTest : public ::testing::Test {
+ protected:
+  PackTest() : disk_({}) {
+    EXPECT_TRUE(disk_.make_directory("packs").ok());
+    key_.fill(7);
+  }
+  std::string bytes_of(u64 id) {
+    base::Rng rng(id);
+    std::string bytes(rng.below(5000), 'z');
+    if (id % 2)
+      for (char& c : bytes) c = static_cast<char>(rng.next());
+    return bytes;
+  }
+  void write(const std::string& path, u64 first, u64 last) {
+    auto writer = PackWriter::create(disk_, path, key_);
+    for (u64 id = last; id >= first; --id) ASSERT_TRUE((*writer)->add(id, bytes_of(id)).ok());
+    ASSERT_TRUE((*writer)->finish().ok());
+  }
+  base::SimDisk disk_;
+  StoreKey key_;
+};
+
+TEST_F(PackTest, GivesBackEverySlot) {
+  write("packs/p", 10, 200);
+  auto pack = PackReader::open(disk_, "packs/p", key_);
+  ASSERT_TRUE(pack.ok()) << pack.error().message();
+  for (u64 id = 10; id <= 200; ++id) EXPECT_EQ(**(*pack)->read(id), bytes_of(id));
+  EXPECT_FALSE((*pack)->read(9)->has_value());
+}
+
+TEST_F(PackTest, EveryFlippedBitIsNoticed) {
+  write("packs/p", 1, 3);
+  size_t size = disk_.contents("packs/p")->size();
+  base::Rng rng(1);
+  for (size_t at = 64; at < size; at += 1 + rng.below(40)) {
+    u8 mask = static_cast<u8>(1u << rng.below(8));
+    disk_.corrupt("packs/p", at, mask);
+    bool noticed = false;
+    auto pack = PackReader::open(disk_, "packs/p", key_);
+    if (!pack.ok()) {
+      noticed = true;
+    } else {
+      for (u64 id = 1; id <= 3; ++id) {
+        auto read = (*pack)->read(id);
+        if (!read.ok() || !read->has_value()) noticed = true;
+      }
+    }
+    EXPECT_TRUE(noticed) << "byte " << at;
+    disk_.corrupt("packs/p", at, mask);
+  }
+}
+
+TEST_F(PackTest, AnotherKeyDoesNotVerify) {
+  write("packs/p", 1, 3);
+  StoreKey other{};
+  EXPECT_FALSE((*PackReader::open(disk_, "packs/p", other))->read(1).ok());
+}
+
+TEST_F(PackTest, SetFindsIdsInOverlappingPacksAndReloadsWhenOneIsGone) {
+  PackSet set({&disk_, "packs", key_, 1000}, [] { return std::vector<PackInfo>{{3, {{1, 50}}}}; });
+  write(set.path_of(1), 1, 20);
+  write(set.path_of(2), 15, 50);
+  write(set.path_of(3), 1, 50);
+  set.add({1, {{1, 20}}});
+  set.add({2, {{15, 50}}});
+  for (u64 id = 1; id <= 50; ++id) EXPECT_EQ(**set.read(id), bytes_of(id));
+  PackSet stale({&disk_, "packs", key_, 1000},
+                [] { return std::vector<PackInfo>{{3, {{1, 50}}}}; });
+  stale.add({1, {{1, 20}}});
+  ASSERT_TRUE(disk_.remove(set.path_of(1)).ok());
+  EXPECT_EQ(**stale.read(5), bytes_of(5));
+  EXPECT_EQ(stale.read(51).error().code(), base::ErrorCode::kCorruption);
+}
+
+}  // namespace
+}  // namespace fs
