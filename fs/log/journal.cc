@@ -14,9 +14,18 @@ void DataPlaces::add(DataId id, DataPlace place) {
   places_[id] = std::move(place);
 }
 
-void DataPlaces::remove_file(const base::DiskFile* file) {
+void DataPlaces::drop_below(u32 workspace, DataId bound) {
   std::lock_guard lock(mutex_);
-  std::erase_if(places_, [&](const auto& item) { return item.second.file.get() == file; });
+  std::erase_if(places_, [&](const auto& item) {
+    return workspace_of(item.first) != workspace || item.first < bound;
+  });
+}
+
+std::optional<u32> DataPlaces::length(DataId id) const {
+  std::lock_guard lock(mutex_);
+  auto at = places_.find(id);
+  if (at == places_.end()) return std::nullopt;
+  return at->second.length;
 }
 
 size_t DataPlaces::size() const {

@@ -31,6 +31,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,7 +54,10 @@ struct DataPlace {
 class DataPlaces {
  public:
   void add(DataId id, DataPlace place);
-  void remove_file(const base::DiskFile* file);
+  // Forgets data below `bound` of `workspace`, and all data of other workspaces.
+  void drop_below(u32 workspace, DataId bound);
+  // nullopt when it is not here.
+  std::optional<u32> length(DataId id) const;
   // False when it is not here. Verifies the check when all of the data is asked for.
   base::Result<bool> read(DataId id, u32 offset, base::Bytes out) const;
   size_t size() const;

@@ -24,6 +24,9 @@ inline constexpr int kCounterBits = 40;
 inline constexpr u64 kCounterMask = (u64{1} << kCounterBits) - 1;
 inline constexpr u32 kWorkspaceMax = (1u << 24) - 1;
 
+// Page ids of a workspace begin in the upper half of its numbers, so they never meet its data ids.
+inline constexpr u64 kFirstPage = (u64{1} << (kCounterBits - 1)) + 1;
+
 inline u64 first_id_of(u32 workspace) {
   return u64{workspace} << kCounterBits;
 }

@@ -1,5 +1,9 @@
 #include "fs/store/point.h"
 
+#include "base/hash.h"
+
+#include <cstdlib>
+
 namespace fs {
 
 using base::Json;
@@ -96,17 +100,61 @@ std::optional<LeaseRow> decode_lease_row(std::string_view value) {
                   (*json)["until_us"].as_int(), (*json)["wanted"].as_bool()};
 }
 
+std::string encode_row(const PackingRow& row) {
+  return Json::object({{"workspace", row.workspace}, {"epoch", row.epoch}}).dump();
+}
+
+std::optional<PackingRow> decode_packing_row(std::string_view value) {
+  auto json = parsed(value);
+  if (!json) return std::nullopt;
+  return PackingRow{static_cast<u32>((*json)["workspace"].as_int()), number_of((*json)["epoch"])};
+}
+
+std::string encode_row(const PackInfo& row) {
+  Json ranges = Json::array();
+  for (auto [first, last] : row.ranges) ranges.push(Json::array({first, last}));
+  return Json::object({{"number", row.number},
+                       {"ranges", ranges},
+                       {"bytes", row.bytes},
+                       {"slots", row.slots}})
+      .dump();
+}
+
+std::optional<PackInfo> decode_pack_row(std::string_view value) {
+  auto json = parsed(value);
+  if (!json) return std::nullopt;
+  PackInfo row;
+  row.number = number_of((*json)["number"]);
+  row.bytes = number_of((*json)["bytes"]);
+  row.slots = number_of((*json)["slots"]);
+  for (const Json& range : (*json)["ranges"].items()) {
+    row.ranges.emplace_back(number_of(range[0]), number_of(range[1]));
+    if (row.ranges.back().second < row.ranges.back().first) return std::nullopt;
+  }
+  if (row.number == 0) return std::nullopt;
+  return row;
+}
+
 std::string encode_row(const MetaRow& row) {
-  return Json::object(
-             {{"format", 1}, {"next_workspace", row.next_workspace}, {"next_pack", row.next_pack}})
+  return Json::object({{"format", 1},
+                       {"next_workspace", row.next_workspace},
+                       {"next_pack", row.next_pack},
+                       {"key", base::to_hex(row.key)}})
       .dump();
 }
 
 std::optional<MetaRow> decode_meta_row(std::string_view value) {
   auto json = parsed(value);
   if (!json || (*json)["format"].as_int() != 1) return std::nullopt;
-  return MetaRow{static_cast<u32>((*json)["next_workspace"].as_int()),
-                 number_of((*json)["next_pack"])};
+  MetaRow row;
+  row.next_workspace = static_cast<u32>((*json)["next_workspace"].as_int());
+  row.next_pack = number_of((*json)["next_pack"]);
+  const std::string& hex = (*json)["key"].as_string();
+  if (hex.size() != row.key.size() * 2) return std::nullopt;
+  for (size_t i = 0; i < row.key.size(); ++i) {
+    row.key[i] = static_cast<u8>(std::strtoul(hex.substr(i * 2, 2).c_str(), nullptr, 16));
+  }
+  return row;
 }
 
 std::string workspace_key(std::string_view name) {
@@ -114,6 +162,12 @@ std::string workspace_key(std::string_view name) {
 }
 std::string snapshot_key(std::string_view workspace, std::string_view name) {
   return "snapshot/" + std::string(workspace) + "/" + std::string(name);
+}
+std::string pack_key(u64 number) {
+  return "pack/" + std::to_string(number);
+}
+std::string packing_key(u64 number) {
+  return "packing/" + std::to_string(number);
 }
 std::string lease_key(u32 number) {
   return "lease/" + std::to_string(number);

@@ -8,11 +8,13 @@
 //   workspace/NAME            WorkspaceRow
 //   snapshot/NAME/SNAPSHOT    SnapshotRow
 //   lease/NUMBER              LeaseRow
-//   pack/NUMBER               PackRow
+//   pack/NUMBER               PackInfo (fs/pack/pack_set.h): published, its file is whole
+//   packing/NUMBER            PackingRow: being written; not yet anybody's
 // Decoders return nullopt for what is not such a row.
 #pragma once
 
 #include "base/json.h"
+#include "fs/pack/pack_set.h"
 #include "fs/state/types.h"
 
 #include <optional>
@@ -65,9 +67,22 @@ struct LeaseRow {
 std::string encode_row(const LeaseRow& row);
 std::optional<LeaseRow> decode_lease_row(std::string_view value);
 
+// Who writes a pack. While that lease epoch lasts, collection leaves the file alone; when it has
+// taken the row away, the pack cannot be published any more.
+struct PackingRow {
+  u32 workspace = 0;
+  Epoch epoch = 0;
+};
+std::string encode_row(const PackingRow& row);
+std::optional<PackingRow> decode_packing_row(std::string_view value);
+
+std::string encode_row(const PackInfo& row);
+std::optional<PackInfo> decode_pack_row(std::string_view value);
+
 struct MetaRow {
   u32 next_workspace = 1;
   u64 next_pack = 1;
+  StoreKey key{};  // of the packs' checks
 };
 std::string encode_row(const MetaRow& row);
 std::optional<MetaRow> decode_meta_row(std::string_view value);
@@ -75,6 +90,8 @@ std::optional<MetaRow> decode_meta_row(std::string_view value);
 std::string workspace_key(std::string_view name);
 std::string snapshot_key(std::string_view workspace, std::string_view name);
 std::string lease_key(u32 number);
+std::string pack_key(u64 number);
+std::string packing_key(u64 number);
 inline constexpr std::string_view kMetaKey = "meta/store";
 
 }  // namespace fs

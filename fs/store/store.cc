@@ -1,3 +1,4 @@
+#include "base/random.h"
 #include "fs/engine/sqlite_engine.h"
 #include "fs/store/store_impl.h"
 
@@ -20,6 +21,8 @@ Error damaged_row(std::string_view key) {
   return Error(ErrorCode::kCorruption,
                "row " + std::string(key) + " of the engine is damaged; restore agentfs.db");
 }
+
+constexpr u64 kPackCacheBytes = 32u << 20;
 
 void fill_defaults(StoreOptions& options) {
   if (options.disk == nullptr) options.disk = &base::posix_disk();
@@ -67,7 +70,9 @@ Status Store::format(const std::string& folder, const StoreOptions& given) {
   std::unique_ptr<Engine> owned;
   if (options.engine == nullptr) owned = TRY(open_sqlite_engine(folder + "/agentfs.db"));
   Engine& engine = options.engine == nullptr ? *owned : *options.engine;
-  Status done = commit_surely(engine, {{std::string(kMetaKey), encode_row(MetaRow{}), 0}});
+  MetaRow meta;
+  base::secure_random_bytes(meta.key);
+  Status done = commit_surely(engine, {{std::string(kMetaKey), encode_row(meta), 0}});
   if (!done.ok() && done.error().code() == ErrorCode::kConflict) {
     return Error(ErrorCode::kExists,
                  folder + " holds a store already; mount it, or remove it first");
@@ -91,15 +96,39 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder, StoreOptio
     return Error(ErrorCode::kNotFound,
                  folder + " holds no store; make one with agentfs format " + folder);
   }
-  if (!decode_meta_row(meta.value)) return damaged_row(kMetaKey);
-  return std::unique_ptr<Store>(new StoreImpl(folder, options, std::move(owned)));
+  auto decoded = decode_meta_row(meta.value);
+  if (!decoded) return damaged_row(kMetaKey);
+  auto store = std::make_unique<StoreImpl>(folder, options, std::move(owned), decoded->key);
+  TRY(store->packs().reload());
+  return std::unique_ptr<Store>(std::move(store));
 }
 
-StoreImpl::StoreImpl(std::string folder, StoreOptions options, std::unique_ptr<Engine> owned)
+StoreImpl::StoreImpl(std::string folder, StoreOptions options, std::unique_ptr<Engine> owned,
+                     const StoreKey& key)
     : folder_(std::move(folder)),
       options_(std::move(options)),
       owned_engine_(std::move(owned)),
-      engine_(options_.engine) {}
+      engine_(options_.engine),
+      key_(key),
+      packs_(std::make_unique<PackSet>(
+          PackSet::Options{options_.disk, pack_folder(), key, kPackCacheBytes},
+          [this] { return pack_rows(); })),
+      pages_(std::make_shared<CachedPages>([this](PageId id) { return packs_->read(id); })) {}
+
+Result<std::vector<PackInfo>> StoreImpl::pack_rows() {
+  std::vector<PackInfo> all;
+  for (const Row& row : TRY(engine_->scan("pack/"))) {
+    auto decoded = decode_pack_row(row.value);
+    if (!decoded) return damaged_row(row.key);
+    all.push_back(std::move(*decoded));
+  }
+  return all;
+}
+
+std::shared_ptr<const BaseState> StoreImpl::tree(PageId root) {
+  if (root == 0) return nullptr;
+  return std::make_shared<Tree>(pages_, root);
+}
 
 // --- rows ---
 
@@ -152,7 +181,7 @@ Status StoreImpl::add_workspace(const std::string& name, const std::string& pare
     RowWrite meta = TRY(take_number(row.number));
     row.point = point;
     row.head = point.end();
-    row.next_page = first_id_of(row.number) + 1;
+    row.next_page = first_id_of(row.number) + kFirstPage;
     row.parent = parent;
     row.created_ns = clock().wall_us() * 1000;
     std::vector<RowWrite> writes{{workspace_key(name), encode_row(row), 0}, meta};
@@ -276,7 +305,7 @@ Status StoreImpl::rollback(const std::string& workspace, const std::string& snap
     RowWrite meta = TRY(take_number(fresh.number));
     fresh.point = target.row.point;
     fresh.head = fresh.point.end();
-    fresh.next_page = first_id_of(fresh.number) + 1;
+    fresh.next_page = first_id_of(fresh.number) + kFirstPage;
     Status done = commit_surely(
         *engine_,
         {{row.key, encode_row(fresh), row.version}, meta, {target.key, {}, target.version, true}});

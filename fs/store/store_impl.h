@@ -5,6 +5,7 @@
 #include "fs/log/journal.h"
 #include "fs/store/point.h"
 #include "fs/store/store.h"
+#include "fs/tree/tree.h"
 
 #include <memory>
 #include <string>
@@ -21,7 +22,8 @@ struct Versioned {
 
 class StoreImpl : public Store {
  public:
-  StoreImpl(std::string folder, StoreOptions options, std::unique_ptr<Engine> owned);
+  StoreImpl(std::string folder, StoreOptions options, std::unique_ptr<Engine> owned,
+            const StoreKey& key);
 
   base::Status create_workspace(const std::string& name) override;
   base::Result<std::vector<WorkspaceInfo>> workspaces() override;
@@ -57,17 +59,43 @@ class StoreImpl : public Store {
 
   void give_lease_back(u32 number, const LeaseRow& lease);
 
+  PackSet& packs() { return *packs_; }
+  PageSource& pages() { return *pages_; }
+  const StoreKey& key() const { return key_; }
+  // A root as a base state; null for the empty tree.
+  std::shared_ptr<const BaseState> tree(PageId root);
+  // Visits the records of a point's tails in order; learns where their data lies.
+  base::Status scan_tails(const Point& point, DataPlaces* places,
+                          const std::function<base::Status(std::string_view record)>& visit);
+  // Folds the tails of a point into its tree. New packs are written and durable but not published:
+  // the caller commits `writes` together with the row that takes the new root.
+  struct Folded {
+    PageId root = 0;
+    PageId next_page = 0;
+    std::vector<PackInfo> packs;
+    std::vector<RowWrite> writes;
+  };
+  base::Result<Folded> fold_point(const Point& point, PageId next_page, const PackingRow& packer);
+  // A pack number and the row that protects it, committed.
+  base::Result<Versioned<u64>> take_pack_number(const PackingRow& packer);
+
   // The state of a point, and where the data of its tails lies.
   base::Result<Serialiser> load(const Point& point, Serialiser::Options options,
                                 DataPlaces& places);
 
  private:
   base::Result<LeaseRow> take_lease(u32 number, bool steal);
+  base::Result<std::vector<PackInfo>> pack_rows();
+  // The newest readable state of workspace or workspace@snapshot, as a point whose log is scanned.
+  base::Result<Point> visible_point(const std::string& name);
 
   std::string folder_;
   StoreOptions options_;
   std::unique_ptr<Engine> owned_engine_;
   Engine* engine_;
+  StoreKey key_;
+  std::unique_ptr<PackSet> packs_;
+  std::shared_ptr<CachedPages> pages_;
 };
 
 // Letters, digits, '.', '-', '_'; at most 100 bytes; nothing else is safe in a row key and a path.

@@ -115,6 +115,48 @@ TEST_F(StoreTest, ForksAreIsolatedBothWaysAndKeepInodeNumbers) {
   EXPECT_EQ(content("b"), "2");
 }
 
+TEST_F(StoreTest, CheckpointsKeepContentAndDropTheLog) {
+  std::string big(300'000, 'b');
+  put("big", big);
+  put("small", "s");
+  put("dead", "d");
+  ASSERT_EQ(run(Unlink{kRootIno, "dead"}), 0);
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  EXPECT_EQ(content("big"), big);
+  put("after", "a");
+  EXPECT_EQ(workspace_->info().root_seq + 2, workspace_->last_seq());
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  open("main");
+  EXPECT_EQ(content("big"), big);
+  EXPECT_EQ(content("small"), "s");
+  EXPECT_EQ(content("after"), "a");
+  EXPECT_EQ(content("dead"), "(missing)");
+  EXPECT_LE(base::list_directory(folder_ / "log")->size(), 3u);
+  put("after", "changed");
+  EXPECT_EQ(content("after"), "changed");
+}
+
+TEST_F(StoreTest, AForkOfAnUnfoldedTailOutlivesItsParentsCheckpoints) {
+  put("a", "old");
+  ASSERT_TRUE(workspace_->fork("copy").ok());
+  ASSERT_TRUE(workspace_->snapshot("snap").ok());
+  put("a", "new");
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  put("a", "newer");
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  open("copy");
+  EXPECT_EQ(content("a"), "old");
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  EXPECT_EQ(content("a"), "old");
+  ASSERT_TRUE(workspace_->close().ok());
+  ASSERT_TRUE(store_->fork("main@snap", "from-snap").ok());
+  open("from-snap");
+  EXPECT_EQ(content("a"), "old");
+  open("main");
+  EXPECT_EQ(content("a"), "newer");
+}
+
 TEST_F(StoreTest, RollsBackToASnapshot) {
   put("a", "one");
   ASSERT_TRUE(workspace_->snapshot("s1").ok());

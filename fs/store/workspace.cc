@@ -22,7 +22,14 @@ Error lost_lease(const std::string& name) {
 
 Result<Serialiser> StoreImpl::load(const Point& point, Serialiser::Options options,
                                    DataPlaces& places) {
-  Serialiser serialiser(options, nullptr, point.root_seq);
+  Serialiser serialiser(options, tree(point.root), point.root_seq);
+  TRY(scan_tails(point, &places,
+                 [&](std::string_view record) { return serialiser.apply(record); }));
+  return serialiser;
+}
+
+Status StoreImpl::scan_tails(const Point& point, DataPlaces* places,
+                             const std::function<Status(std::string_view)>& visit) {
   for (const Tail& tail : point.tails) {
     LogScan scan;
     scan.disk = &disk();
@@ -31,10 +38,8 @@ Result<Serialiser> StoreImpl::load(const Point& point, Serialiser::Options optio
     scan.from = tail.from;
     scan.to = tail.to;
     scan.check_data = false;
-    scan.places = &places;
-    scan.visit = [&](const RecordHeader&, std::string_view record) {
-      return serialiser.apply(record);
-    };
+    scan.places = places;
+    scan.visit = [&](const RecordHeader&, std::string_view record) { return visit(record); };
     LogEnd end = TRY(scan_log(scan));
     if (end.last != tail.to) {
       return Error(ErrorCode::kCorruption,
@@ -43,7 +48,7 @@ Result<Serialiser> StoreImpl::load(const Point& point, Serialiser::Options optio
                        std::to_string(tail.to) + "; restore " + log_folder());
     }
   }
-  return serialiser;
+  return {};
 }
 
 Result<std::unique_ptr<Workspace>> make_workspace(StoreImpl& store, std::string name,
@@ -126,6 +131,7 @@ void WorkspaceImpl::append(base::ByteView data, const Effects& effects) {
   auto header = decode_header(effects.record);
   CHECK(header.has_value());
   journal_->append(*header, effects.record, effects.data != 0 ? data : base::ByteView());
+  log_bytes_ += effects.record.size() + header->data_length;
 }
 
 void WorkspaceImpl::perform(const Request& request, base::ByteView data, Effects& effects) {
@@ -193,15 +199,12 @@ Status WorkspaceImpl::read(const Piece& piece, base::Bytes out) {
     return {};
   }
   if (TRY(journal_->read(piece.data, piece.data_offset, out))) return {};
-  return Error(ErrorCode::kCorruption,
-               "data " + std::to_string(piece.data) + " is nowhere; run fsck on the store");
-}
-
-Status WorkspaceImpl::checkpoint() {
+  auto whole = TRY(store_.packs().read(piece.data));
+  if (piece.data_offset > whole->size() || piece.length > whole->size() - piece.data_offset) {
+    return Error(ErrorCode::kCorruption, "a read leaves its data; run fsck on the store");
+  }
+  std::memcpy(out.data(), whole->data() + piece.data_offset, piece.length);
   return {};
-}
-bool WorkspaceImpl::wants_checkpoint() const {
-  return false;
 }
 
 Result<Point> WorkspaceImpl::durable_point() {

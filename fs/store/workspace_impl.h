@@ -40,6 +40,8 @@ class WorkspaceImpl : public Workspace {
   void append(base::ByteView data, const Effects& effects);
   base::Status check_lease() const;
   base::Status renew_lease();
+  // Drops log segments that the new root has made superfluous.
+  base::Status drop_folded_log();
   // Everything so far as a point, durable. Holds the lock.
   base::Result<Point> durable_point();
 
@@ -51,6 +53,11 @@ class WorkspaceImpl : public Workspace {
   i64 renew_at_us_ = 0;
   bool fenced_ = false;
   bool closed_ = false;
+  std::mutex checkpoint_mutex_;  // one at a time; taken before state_mutex_
+  u64 log_bytes_ = 0;            // since the last checkpoint
+  // Log data below this is in packs since the checkpoint before the last: reads that were on their
+  // way when the last one ended still find theirs.
+  DataId droppable_data_ = 0;
   DataPlaces places_;
   std::unique_ptr<Serialiser> serialiser_;
   std::unique_ptr<Journal> journal_;
