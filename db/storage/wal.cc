@@ -49,6 +49,7 @@ static volatile u32* mark_of(volatile u8* shared, u32 slot) {
 Result<std::unique_ptr<Wal>> Wal::open(Vfs& vfs, VfsFile& database, const std::string& path,
                                        u32 page_bytes) {
   std::unique_ptr<Wal> wal(new Wal(vfs, database, path, page_bytes));
+  wal->created_ = !TRY(vfs.exists(path + "-wal"));
   wal->log_ = TRY(vfs.open(path + "-wal", {.create = true}));
   return wal;
 }
@@ -396,6 +397,14 @@ Status Wal::restart_if_copied() {
   return busy();
 }
 
+// The log is durable, and so is its name.
+Status Wal::sync_log() {
+  TRY(log_->sync(true));
+  if (created_) TRY(vfs_.sync_directory_of(path_));
+  created_ = false;
+  return {};
+}
+
 Status Wal::append(const std::vector<WalPage>& pages, PageNo page_count, bool sync,
                    bool sync_header) {
   TRY(restart_if_copied());
@@ -422,7 +431,7 @@ Status Wal::append(const std::vector<WalPage>& pages, PageNo page_count, bool sy
       // The header must be durable before frames rely on it: frames of the old log could pass for
       // ours.
       TRY(log_->write_at(0, ByteView(head, kWalHeaderBytes)));
-      TRY(log_->sync(false));
+      TRY(sync_log());
     } else {
       pieces.push_back({0, ByteView(head, kWalHeaderBytes)});
     }
@@ -443,7 +452,7 @@ Status Wal::append(const std::vector<WalPage>& pages, PageNo page_count, bool sy
     pieces.push_back({at + kWalFrameHeaderBytes, ByteView(pages[i].data, page_bytes_)});
   }
   TRY(log_->write_pieces(pieces));
-  if (sync) TRY(log_->sync(true));
+  if (sync) TRY(sync_log());
   for (size_t i = 0; i < pages.size(); i++)
     TRY(index_put(header_.max_frame + 1 + static_cast<u32>(i), pages[i].number));
   header_.max_frame = frame;

@@ -88,6 +88,7 @@ class Wal {
   base::Result<WalBlock> block(u32 index);
   base::Status copy_back(const std::function<bool(int)>& busy, bool sync);
   base::Result<u32> safe_frame(const std::function<bool(int)>& busy);
+  base::Status sync_log();
   base::Status write_back(u32 from, u32 to, bool sync);
   base::Status restart_for(CheckpointMode mode, const std::function<bool(int)>& busy);
   base::Status lock_shared(u32 slot) { return database_.shm_lock(slot, 1, false); }
@@ -110,6 +111,7 @@ class Wal {
   bool writing_ = false;
   u32 min_frame_ = 1;  // frames before it were copied back before the snapshot
   u32 checkpoint_sequence_ = 0;
+  bool created_ = false;  // the log's name may not be durable yet
 };
 
 }  // namespace db

@@ -67,7 +67,7 @@ Status Wal::write_back(u32 from, u32 to, bool sync) {
     if (number <= header_.page_count) pages.emplace_back(number, frame);
   }
   std::sort(pages.begin(), pages.end());
-  if (sync) TRY(log_->sync(true));
+  if (sync) TRY(sync_log());
   // Up to 64 neighbours go out in one write.
   constexpr size_t kBatch = 64;
   std::vector<u8> buffer(kBatch * page_bytes_);
