@@ -3,6 +3,7 @@
 // into packs (what was overwritten or deleted before the checkpoint never gets there). Order: packs
 // durable -> one commit publishes packs and root together -> the old log may go.
 #include "fs/state/keys.h"
+#include "fs/store/collect.h"
 #include "fs/store/workspace_impl.h"
 
 #include <algorithm>
@@ -187,16 +188,10 @@ Status WorkspaceImpl::drop_folded_log() {
   // Forks and snapshots of before may still stand on our log. A new one can only come from a row
   // that is there now, so what no row needs is not needed later either.
   Seq needed = row_.row.point.root_seq + 1;
-  auto keep = [&](const Point& point) {
-    for (const Tail& tail : point.tails) {
+  for (const Root& root : TRY(all_roots(store_.engine()))) {
+    for (const Tail& tail : root.point.tails) {
       if (tail.workspace == row_.row.number) needed = std::min(needed, tail.from);
     }
-  };
-  for (const Row& row : TRY(store_.engine().scan("workspace/"))) {
-    if (auto decoded = decode_workspace_row(row.value)) keep(decoded->point);
-  }
-  for (const Row& row : TRY(store_.engine().scan("snapshot/"))) {
-    if (auto decoded = decode_snapshot_row(row.value)) keep(decoded->point);
   }
   TRY(journal_->drop_segments_before(needed));
   return {};

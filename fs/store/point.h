@@ -92,6 +92,8 @@ std::string snapshot_key(std::string_view workspace, std::string_view name);
 std::string lease_key(u32 number);
 std::string pack_key(u64 number);
 std::string packing_key(u64 number);
+inline constexpr std::string_view kWorkspacePrefix = "workspace/";
+inline constexpr std::string_view kSnapshotPrefix = "snapshot/";
 inline constexpr std::string_view kMetaKey = "meta/store";
 
 }  // namespace fs

@@ -67,6 +67,9 @@ class StoreImpl : public Store {
   // Visits the records of a point's tails in order; learns where their data lies.
   base::Status scan_tails(const Point& point, DataPlaces* places,
                           const std::function<base::Status(std::string_view record)>& visit);
+  // The records after a point in the workspace's own log, as far as they are written.
+  base::Status scan_own_log(u32 number, const Point& point,
+                            const std::function<base::Status(std::string_view record)>& visit);
   // Folds the tails of a point into its tree. New packs are written and durable but not published:
   // the caller commits `writes` together with the row that takes the new root.
   struct Folded {
@@ -86,8 +89,7 @@ class StoreImpl : public Store {
  private:
   base::Result<LeaseRow> take_lease(u32 number, bool steal);
   base::Result<std::vector<PackInfo>> pack_rows();
-  // The newest readable state of workspace or workspace@snapshot, as a point whose log is scanned.
-  base::Result<Point> visible_point(const std::string& name);
+  base::Status fold_idle_points();
 
   std::string folder_;
   StoreOptions options_;

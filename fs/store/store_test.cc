@@ -157,6 +157,80 @@ TEST_F(StoreTest, AForkOfAnUnfoldedTailOutlivesItsParentsCheckpoints) {
   EXPECT_EQ(content("a"), "newer");
 }
 
+TEST_F(StoreTest, DiffNamesWhatChangedBetweenAForkAndItsParent) {
+  ASSERT_EQ(run(Mkdir{kRootIno, "d"}), 0);
+  Ino d = effects_.reply.ino;
+  put("same", "s", d);
+  put("edited", "1", d);
+  put("removed", "r");
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  ASSERT_TRUE(workspace_->fork("copy").ok());
+  open("copy");
+  put("edited", "2", d);
+  put("added", "a", d);
+  ASSERT_EQ(run(Unlink{kRootIno, "removed"}), 0);
+  for (bool folded : {false, true}) {
+    if (folded) ASSERT_TRUE(workspace_->checkpoint().ok());
+    auto diff = store_->diff("main", "copy");
+    ASSERT_TRUE(diff.ok()) << diff.error().message();
+    std::string text;
+    for (const Difference& item : *diff) {
+      text += std::string(1, "+-mt"[static_cast<int>(item.kind)]) + item.path + " ";
+    }
+    EXPECT_EQ(text, "+/d/added m/d/edited -/removed ");
+  }
+  EXPECT_TRUE(store_->diff("main", "main")->empty());
+}
+
+TEST_F(StoreTest, CollectionFreesWhatNothingReachesAndNothingElse) {
+  put("keep", std::string(100'000, 'k'));
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  std::string noise;
+  for (int i = 0; i < 200'000; ++i) noise += static_cast<char>(i * 7919 >> 3);
+  put("big", noise);
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  ASSERT_TRUE(workspace_->snapshot("with-big").ok());
+  ASSERT_EQ(run(Unlink{kRootIno, "big"}), 0);
+  ASSERT_EQ(run(Forget{effects_.reply.ino, 100}), 0);
+  open("main");
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  auto first = store_->gc();
+  ASSERT_TRUE(first.ok()) << first.error().message();
+  ASSERT_TRUE(store_->fork("main@with-big", "copy").ok());
+  ASSERT_TRUE(store_->remove("main@with-big").ok());
+  ASSERT_TRUE(store_->gc().ok());
+  open("copy");
+  EXPECT_EQ(content("big"), noise);
+  ASSERT_TRUE(workspace_->close().ok());
+  workspace_.reset();
+  ASSERT_TRUE(store_->remove("copy").ok());
+  auto last = store_->gc();
+  ASSERT_TRUE(last.ok()) << last.error().message();
+  EXPECT_GT(last->packs_deleted, 0u);
+  EXPECT_GT(last->bytes_freed, 1000u);
+  open("main");
+  EXPECT_EQ(content("keep"), std::string(100'000, 'k'));
+  auto report = store_->fsck();
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->problems.empty()) << report->problems.front();
+  EXPECT_EQ(report->data, 1u);
+}
+
+TEST_F(StoreTest, FsckNamesADamagedPack) {
+  put("f", std::string(50'000, 'x'));
+  ASSERT_TRUE(workspace_->checkpoint().ok());
+  EXPECT_TRUE(store_->fsck()->problems.empty());
+  std::string path = (folder_ / "packs/") + base::list_directory(folder_ / "packs")->front();
+  std::string bytes = *base::read_file(path);
+  bytes[70] ^= 1;
+  ASSERT_TRUE(base::write_file(path, bytes).ok());
+  ASSERT_TRUE(workspace_->close().ok());
+  reopen();
+  auto report = store_->fsck();
+  ASSERT_TRUE(report.ok());
+  EXPECT_FALSE(report->problems.empty());
+}
+
 TEST_F(StoreTest, RollsBackToASnapshot) {
   put("a", "one");
   ASSERT_TRUE(workspace_->snapshot("s1").ok());
