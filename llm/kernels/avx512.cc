@@ -1,0 +1,254 @@
+// AVX-512 with VNNI: 16 rows in one register, four 8-bit products summed per lane and instruction.
+// Only the matrix products differ from AVX2; the rest is memory-bound or small and is shared.
+// Bit for bit as portable.cc. See avx2.cc for what this file may include.
+#include "llm/kernels/tables.h"
+
+#include <immintrin.h>
+
+#if defined(__x86_64__)
+
+namespace llm {
+namespace {
+
+constexpr i32 kRows = 16;
+constexpr i32 kBlock = 32;
+constexpr i32 kTile = 8;  // tokens that share one pass over a group of weights
+
+inline __m512i broadcast4(const i8* at) {
+  i32 value;
+  __builtin_memcpy(&value, at, 4);
+  return _mm512_set1_epi32(value);
+}
+inline __m512 load_halves(const void* at) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
+}
+
+template <int T>
+inline void dot_nibbles(const u8* block, const i8* const* q, __m512i* sums) {
+  const __m512i mask = _mm512_set1_epi8(15);
+  for (int t = 0; t < T; ++t) sums[t] = _mm512_setzero_si512();
+  for (int j = 0; j < 4; ++j) {
+    const __m512i pairs = _mm512_loadu_si512(block + j * 64);
+    const __m512i low = _mm512_and_si512(pairs, mask);
+    const __m512i high = _mm512_and_si512(_mm512_srli_epi16(pairs, 4), mask);
+    for (int t = 0; t < T; ++t) {
+      sums[t] = _mm512_dpbusd_epi32(sums[t], low, broadcast4(q[t] + 4 * j));
+      sums[t] = _mm512_dpbusd_epi32(sums[t], high, broadcast4(q[t] + 16 + 4 * j));
+    }
+  }
+}
+
+// The instruction wants one unsigned side: w + 128, corrected by 128 sum(a). For the steps
+// [from, to) of 4 inputs that sum is taken from `ones` products.
+template <int T>
+inline void dot_bytes(const u8* block, int from, int to, const i8* const* q, __m512i* sums) {
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(0x80));
+  __m512i excess[T];
+  for (int t = 0; t < T; ++t) sums[t] = excess[t] = _mm512_setzero_si512();
+  for (int j = from; j < to; ++j) {
+    const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(block + j * 64), flip);
+    for (int t = 0; t < T; ++t) {
+      const __m512i a = broadcast4(q[t] + 4 * j);
+      sums[t] = _mm512_dpbusd_epi32(sums[t], w, a);
+      excess[t] = _mm512_dpbusd_epi32(excess[t], flip, a);
+    }
+  }
+  for (int t = 0; t < T; ++t) sums[t] = _mm512_sub_epi32(sums[t], excess[t]);
+}
+
+template <MatrixKind K>
+inline __m512 load_scale(const u8* scales, i32 block, int which) {
+  if constexpr (K == MatrixKind::kQ8) {
+    return load_halves(scales + block * 32);
+  } else if constexpr (K == MatrixKind::kQ4) {
+    return load_halves(scales + block * 64 + which * 32);
+  } else {
+    return _mm512_loadu_ps(scales + block * 128 + which * 64);
+  }
+}
+
+template <int T>
+inline void accumulate(const __m512i* sums, __m512 scale, const f32* const* d, i32 b, __m512* acc) {
+  for (int t = 0; t < T; ++t) {
+    const __m512 factor = _mm512_mul_ps(scale, _mm512_set1_ps(d[t][b]));
+    acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[t]), factor, acc[t]);
+  }
+}
+
+template <int T>
+inline void store_tile(const __m512* acc, i32 rows, f32* out, i64 stride) {
+  const __mmask16 mask = rows >= kRows ? 0xffff : static_cast<__mmask16>((1u << rows) - 1);
+  for (int t = 0; t < T; ++t) _mm512_mask_storeu_ps(out + t * stride, mask, acc[t]);
+}
+
+template <MatrixKind K, int T>
+void quantised_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f32* out,
+                    i64 stride) {
+  constexpr bool kNibbles = K == MatrixKind::kQ4 || K == MatrixKind::kQ4K;
+  constexpr i32 kBlockBytes = kNibbles ? 256 : 512;
+  const u8* data = m.data + static_cast<u64>(group) * m.group_bytes;
+  const u8* scales = m.scales + static_cast<u64>(group) * m.group_scale_bytes;
+  const i8* q[T];
+  const f32* d[T];
+  const f32* s[T];
+  __m512 acc[T];
+  for (int t = 0; t < T; ++t) {
+    q[t] = a.q + (t0 + t) * a.q_stride;
+    d[t] = a.d + (t0 + t) * a.block_stride;
+    s[t] = a.s + (t0 + t) * a.block_stride;
+    acc[t] = _mm512_setzero_ps();
+  }
+  const i32 blocks = m.cols / kBlock;
+  for (i32 b = 0; b < blocks; ++b) {
+    __m512i sums[T];
+    if constexpr (kNibbles) {
+      dot_nibbles<T>(data, q, sums);
+      accumulate<T>(sums, load_scale<K>(scales, b, 0), d, b, acc);
+    } else if constexpr (K == MatrixKind::kQ6K) {
+      dot_bytes<T>(data, 0, 4, q, sums);
+      accumulate<T>(sums, load_scale<K>(scales, b, 0), d, b, acc);
+      dot_bytes<T>(data, 4, 8, q, sums);
+      accumulate<T>(sums, load_scale<K>(scales, b, 1), d, b, acc);
+    } else {
+      dot_bytes<T>(data, 0, 8, q, sums);
+      accumulate<T>(sums, load_scale<K>(scales, b, 0), d, b, acc);
+    }
+    if constexpr (K == MatrixKind::kQ4 || K == MatrixKind::kQ4K || K == MatrixKind::kQ5K) {
+      const __m512 min = load_scale<K>(scales, b, 1);
+      for (int t = 0; t < T; ++t) acc[t] = _mm512_fmadd_ps(min, _mm512_set1_ps(s[t][b]), acc[t]);
+    }
+    data += kBlockBytes;
+    for (int t = 0; t < T; ++t) q[t] += kBlock;
+  }
+  store_tile<T>(acc, m.rows - group * kRows, out + group * kRows, stride);
+}
+
+template <MatrixKind K>
+inline __m512 load_weights(const u8* data, i64 index) {
+  if constexpr (K == MatrixKind::kF32) {
+    return _mm512_loadu_ps(data + index * 4);
+  } else if constexpr (K == MatrixKind::kF16) {
+    return load_halves(data + index * 2);
+  } else {
+    const __m256i raw = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + index * 2));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(raw), 16));
+  }
+}
+
+template <MatrixKind K, int T>
+void float_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f32* out, i64 stride) {
+  const u8* data = m.data + static_cast<u64>(group) * m.group_bytes;
+  const f32* x[T];
+  __m512 acc[T];
+  for (int t = 0; t < T; ++t) {
+    x[t] = a.x + (t0 + t) * a.x_stride;
+    acc[t] = _mm512_setzero_ps();
+  }
+  for (i32 from = 0; from < m.cols; from += kBlock) {
+    const i32 to = from + kBlock < m.cols ? from + kBlock : m.cols;
+    __m512 part[T];
+    for (int t = 0; t < T; ++t) part[t] = _mm512_setzero_ps();
+    for (i32 k = from; k < to; ++k) {
+      const __m512 w = load_weights<K>(data, static_cast<i64>(k) * kRows);
+      for (int t = 0; t < T; ++t) part[t] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[t][k]), part[t]);
+    }
+    for (int t = 0; t < T; ++t) acc[t] = _mm512_add_ps(acc[t], part[t]);
+  }
+  store_tile<T>(acc, m.rows - group * kRows, out + group * kRows, stride);
+}
+
+template <MatrixKind K, int T>
+inline void tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f32* out, i64 stride) {
+  if constexpr (K <= MatrixKind::kBF16) {
+    float_tile<K, T>(m, group, a, t0, out + t0 * stride, stride);
+  } else {
+    quantised_tile<K, T>(m, group, a, t0, out + t0 * stride, stride);
+  }
+}
+
+template <MatrixKind K>
+void gemm_kind(const MatrixView& m, i32 group_begin, i32 group_end, const ActView& a, i32 tokens,
+               f32* out, i64 stride) {
+  for (i32 group = group_begin; group < group_end; ++group) {
+    i32 t = 0;
+    for (; t + kTile <= tokens; t += kTile) tile<K, kTile>(m, group, a, t, out, stride);
+    if (t + 4 <= tokens) {
+      tile<K, 4>(m, group, a, t, out, stride);
+      t += 4;
+    }
+    switch (tokens - t) {
+      case 3:
+        tile<K, 3>(m, group, a, t, out, stride);
+        break;
+      case 2:
+        tile<K, 2>(m, group, a, t, out, stride);
+        break;
+      case 1:
+        tile<K, 1>(m, group, a, t, out, stride);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void gemm(const MatrixView& m, i32 group_begin, i32 group_end, const ActView& a, i32 tokens,
+          f32* out, i64 stride) {
+  switch (m.kind) {
+#define LLM_CASE(K)                                                              \
+  case MatrixKind::K:                                                            \
+    gemm_kind<MatrixKind::K>(m, group_begin, group_end, a, tokens, out, stride); \
+    break;
+    LLM_CASE(kF32)
+    LLM_CASE(kF16)
+    LLM_CASE(kBF16)
+    LLM_CASE(kQ8)
+    LLM_CASE(kQ4)
+    LLM_CASE(kQ4K)
+    LLM_CASE(kQ5K)
+    LLM_CASE(kQ6K)
+#undef LLM_CASE
+  }
+}
+
+void quantize(const f32* x, i32 n, i8* q, f32* d, f32* s, i32* sums) {
+  kAvx2Kernels.quantize(x, n, q, d, s, sums);
+}
+void rms_norm(const f32* x, const f32* weight, f32 eps, i32 n, f32* out) {
+  kAvx2Kernels.rms_norm(x, weight, eps, n, out);
+}
+void silu_mul(const f32* gate, const f32* up, i32 n, f32* out) {
+  kAvx2Kernels.silu_mul(gate, up, n, out);
+}
+void add(const f32* x, i32 n, f32* into) {
+  kAvx2Kernels.add(x, n, into);
+}
+void add_scaled(const f32* x, f32 weight, i32 n, f32* into) {
+  kAvx2Kernels.add_scaled(x, weight, n, into);
+}
+f32 dot(const f32* a, const f32* b, i32 n) {
+  return kAvx2Kernels.dot(a, b, n);
+}
+void softmax(f32* x, i32 n) {
+  kAvx2Kernels.softmax(x, n);
+}
+void to_half(const f32* x, i32 n, u16* out) {
+  kAvx2Kernels.to_half(x, n, out);
+}
+void from_half(const u16* x, i32 n, f32* out) {
+  kAvx2Kernels.from_half(x, n, out);
+}
+void attend(const AttendArgs& args) {
+  kAvx2Kernels.attend(args);
+}
+
+}  // namespace
+
+const Kernels kAvx512Kernels = {
+    "avx512-vnni", gemm, quantize, rms_norm, silu_mul,  add,
+    add_scaled,    dot,  softmax,  to_half,  from_half, attend,
+};
+
+}  // namespace llm
+
+#endif
