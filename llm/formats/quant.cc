@@ -10,7 +10,6 @@ using base::load_le;
 using base::store_le;
 
 constexpr size_t kBlock = 32;
-constexpr size_t kSuper = 256;
 
 void decode_q40(const u8* block, f32* out) {
   const f32 d = f16_to_f32(load_le<u16>(block));

@@ -92,8 +92,10 @@ base::Status Tokenizer::build() {
     if (bytes_[i].size() == 1) byte_ids_[static_cast<u8>(bytes_[i][0])] = id;
   }
   for (auto& list : specials_by_first_) {
-    std::stable_sort(list.begin(), list.end(), [&](TokenId a, TokenId b) {
-      return bytes_[static_cast<size_t>(a)].size() > bytes_[static_cast<size_t>(b)].size();
+    std::sort(list.begin(), list.end(), [&](TokenId a, TokenId b) {
+      const size_t a_size = bytes_[static_cast<size_t>(a)].size();
+      const size_t b_size = bytes_[static_cast<size_t>(b)].size();
+      return a_size != b_size ? a_size > b_size : a < b;
     });
   }
   merges_.reserve(spec_.merges.size());

@@ -1,0 +1,111 @@
+#include "llm/model/parts.h"
+
+#include "llm/formats/quant.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace llm {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+Result<const TensorView*> WeightReader::tensor(const std::string& name, u64 rows, u64 cols) const {
+  const TensorView* found = source_.find(name);
+  if (found == nullptr) {
+    return Error(ErrorCode::kCorruption, "the model has no tensor " + name);
+  }
+  if (found->columns() != cols || found->rows() != rows) {
+    return Error(ErrorCode::kCorruption, "tensor " + name + " is " + found->shape_text() +
+                                             " where [" + std::to_string(rows) + ", " +
+                                             std::to_string(cols) + "] was expected");
+  }
+  return found;
+}
+
+Result<PackedMatrix> WeightReader::matrix(const std::string& name, i32 rows, i32 cols) {
+  return slice(name, 0, 1, rows, cols);
+}
+
+Result<PackedMatrix> WeightReader::slice(const std::string& name, i32 index, i32 count, i32 rows,
+                                         i32 cols) {
+  const auto height = static_cast<u64>(rows);
+  const TensorView* found =
+      TRY(tensor(name, height * static_cast<u64>(count), static_cast<u64>(cols)));
+  const u64 begin = height * static_cast<u64>(index);
+  PackedMatrix packed = TRY(PackedMatrix::from_tensor(*found, precision_, begin, begin + height));
+  bytes_ += packed.bytes();
+  parameters_ += height * static_cast<u64>(cols);
+  return packed;
+}
+
+Result<std::vector<f32>> WeightReader::vector(const std::string& name, i32 size) {
+  const TensorView* found = source_.find(name);
+  if (found == nullptr || found->values() != static_cast<u64>(size) ||
+      info_of(found->type).block_values != 1) {
+    return Error(ErrorCode::kCorruption,
+                 "the model has no vector " + name + " of " + std::to_string(size) + " values");
+  }
+  std::vector<f32> values(static_cast<size_t>(size));
+  dequantize(found->type, found->bytes.data(), values);
+  bytes_ += values.size() * sizeof(f32);
+  parameters_ += values.size();
+  return values;
+}
+
+Result<std::vector<f32>> WeightReader::optional_vector(const std::string& name, i32 size) {
+  if (!has(name)) return std::vector<f32>();
+  return vector(name, size);
+}
+
+RopeAngles::RopeAngles(i32 rows, i32 dim, f64 base) : half_(dim / 2) {
+  for (i32 i = 0; i < half_; ++i) {
+    frequencies_.push_back(std::pow(base, -2.0 * i / dim));
+  }
+  cos_ = AlignedArray<f32>(static_cast<u64>(rows) * static_cast<u64>(half_));
+  sin_ = AlignedArray<f32>(static_cast<u64>(rows) * static_cast<u64>(half_));
+}
+
+void RopeAngles::set(i32 row, i32 position) const {
+  for (i32 i = 0; i < half_; ++i) {
+    const f64 angle = position * frequencies_[static_cast<size_t>(i)];
+    cos_[static_cast<u64>(row * half_ + i)] = static_cast<f32>(std::cos(angle));
+    sin_[static_cast<u64>(row * half_ + i)] = static_cast<f32>(std::sin(angle));
+  }
+}
+
+void RopeAngles::apply(i32 row, f32* x, bool interleaved) const {
+  const f32* cosines = cos_.data() + row * half_;
+  const f32* sines = sin_.data() + row * half_;
+  const i32 step = interleaved ? 2 : 1;
+  const i32 apart = interleaved ? 1 : half_;
+  for (i32 i = 0; i < half_; ++i) {
+    f32* a = x + i * step;
+    f32* b = a + apart;
+    const f32 turned = *a * cosines[i] - *b * sines[i];
+    *b = *a * sines[i] + *b * cosines[i];
+    *a = turned;
+  }
+}
+
+Share multiply_share(const Kernels& kernels, const PackedMatrix& m, const ActView& x, i32 tokens,
+                     f32* out, i64 out_stride, i32 rank, i32 ranks) {
+  const Share groups = share_of(m.groups(), rank, ranks);
+  if (groups.begin < groups.end) {
+    kernels.gemm(m.view(), groups.begin, groups.end, x, tokens, out, out_stride);
+  }
+  return {std::min(groups.begin * 16, m.rows()), std::min(groups.end * 16, m.rows())};
+}
+
+Best best_of(const f32* values, i32 begin, i32 end) {
+  f32 top = -std::numeric_limits<f32>::infinity();
+  for (i32 i = begin; i < end; ++i) top = std::max(top, values[i]);
+  for (i32 i = begin; i < end; ++i) {
+    if (values[i] == top) return {top, i};
+  }
+  return {top, begin};
+}
+
+}  // namespace llm
