@@ -26,7 +26,7 @@ struct RoleFile {
   std::vector<std::string> tools;
   int turns = 40;
   std::string effort;
-  std::string model_class;  // "" or a name that routing knows
+  std::string model_class;  // "model" key: "" or a name that routing knows
   std::string text;         // the template
   std::string hash;         // SHA-256 of the whole file
 

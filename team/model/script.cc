@@ -1,7 +1,8 @@
 #include "team/model/script.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
-#include <regex>
 
 namespace team {
 namespace {
@@ -37,7 +38,7 @@ struct When {
   std::string role, task, model, tool;
   std::optional<i64> turn;
   // In the order of the header: system, user, any, tool_result.
-  std::vector<std::pair<std::string, std::regex>> patterns;
+  std::vector<std::pair<std::string, std::shared_ptr<const RE2>>> patterns;
 
   bool matches(const ScriptRequest& request) const {
     if (!role.empty() && !has_line(request.system, "Role", role)) return false;
@@ -51,7 +52,7 @@ struct When {
                                 : key == "tool_result" ? request.last_tool_result
                                                        : request.everything;
       if (key == "tool_result" && request.last_tool.empty()) return false;
-      if (!std::regex_search(text, pattern)) return false;
+      if (!RE2::PartialMatch(text, *pattern)) return false;
     }
     return true;
   }
@@ -70,11 +71,13 @@ base::Result<When> parse_when(const Json& json, const std::string& where) {
   if (json["turn"].is_integer()) when.turn = json["turn"].as_int();
   for (const char* key : {"system", "user", "any", "tool_result"}) {
     if (!json[key].is_string()) continue;
-    try {
-      when.patterns.emplace_back(key, std::regex(json[key].as_string()));
-    } catch (const std::regex_error& error) {
-      return bad(where + ".when." + key, std::string("not a regular expression: ") + error.what());
+    RE2::Options quiet;
+    quiet.set_log_errors(false);
+    auto pattern = std::make_shared<const RE2>(json[key].as_string(), quiet);
+    if (!pattern->ok()) {
+      return bad(where + ".when." + key, "not a regular expression: " + pattern->error());
     }
+    when.patterns.emplace_back(key, std::move(pattern));
   }
   return when;
 }
