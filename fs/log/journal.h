@@ -58,13 +58,15 @@ class DataPlaces {
   void drop_below(u32 workspace, DataId bound);
   // nullopt when it is not here.
   std::optional<u32> length(DataId id) const;
-  // False when it is not here. Verifies the check when all of the data is asked for.
+  // False when it is not here. The check is verified whatever part is asked for.
   base::Result<bool> read(DataId id, u32 offset, base::Bytes out) const;
   size_t size() const;
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<DataId, DataPlace> places_;
+  mutable DataId last_id_ = 0;  // the data read last in parts
+  mutable std::shared_ptr<const std::string> last_;
 };
 
 struct SegmentName {
