@@ -1,5 +1,7 @@
 #include "base/http_client.h"
 
+#include "base/clock.h"
+
 #include <curl/curl.h>
 
 #include <algorithm>
@@ -14,6 +16,10 @@ struct Exchange {
   const HttpBodySink* on_body = nullptr;
   bool head_sent = false;
   bool cancelled = false;
+  bool stalled = false;
+  i64 stall_timeout_ms = 0;
+  i64 moved_us = 0;  // when the last byte went either way
+  curl_off_t moved_bytes = 0;
 
   void send_head() {
     if (head_sent) return;
@@ -33,6 +39,19 @@ size_t take_body(char* data, size_t size, size_t count, void* context) {
     return 0;
   }
   return piece.size();
+}
+
+// Called by libcurl about once a second and at every piece. Its own low-speed limit averages over
+// seconds; this one counts from the last byte.
+int watch_for_stall(void* context, curl_off_t, curl_off_t received, curl_off_t, curl_off_t sent) {
+  Exchange& exchange = *static_cast<Exchange*>(context);
+  const i64 now_us = system_clock().monotonic_us();
+  if (received + sent != exchange.moved_bytes) {
+    exchange.moved_bytes = received + sent;
+    exchange.moved_us = now_us;
+  }
+  exchange.stalled = now_us - exchange.moved_us > exchange.stall_timeout_ms * 1'000;
+  return exchange.stalled ? 1 : 0;
 }
 
 size_t take_header(char* data, size_t size, size_t count, void* context) {
@@ -98,9 +117,11 @@ Result<HttpResponse> perform(const HttpRequest& request, Exchange& exchange) {
   curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(request.connect_timeout_ms));
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_ms));
-  curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_TIME,
-                   static_cast<long>(std::max<i64>(1, request.stall_timeout_ms / 1'000)));
+  exchange.stall_timeout_ms = request.stall_timeout_ms;
+  exchange.moved_us = system_clock().monotonic_us();
+  curl_easy_setopt(curl.get(), CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl.get(), CURLOPT_XFERINFOFUNCTION, &watch_for_stall);
+  curl_easy_setopt(curl.get(), CURLOPT_XFERINFODATA, &exchange);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &take_body);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &exchange);
   curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, &take_header);
@@ -109,6 +130,10 @@ Result<HttpResponse> perform(const HttpRequest& request, Exchange& exchange) {
   const CURLcode code = curl_easy_perform(curl.get());
   if (exchange.cancelled)
     return Error(ErrorCode::kCancelled, request.url + ": cancelled by the caller");
+  if (exchange.stalled) {
+    return Error(ErrorCode::kDeadline, request.url + ": nothing came for " +
+                                           std::to_string(request.stall_timeout_ms) + " ms");
+  }
   if (code != CURLE_OK) return error_of(code, request, detail);
   exchange.send_head();
   return std::move(exchange.response);

@@ -163,6 +163,12 @@ class AnthropicStream : public StreamDecoder {
                                              open.block["name"].as_string(),
                                              whole.empty() ? given : whole});
       } else {
+        for (const auto& [key, added] :
+             {std::pair<const char*, const std::string&>("text", open.text),
+              {"thinking", open.thinking},
+              {"signature", open.signature}}) {
+          if (!added.empty()) open.block.set(key, open.block[key].as_string() + added);
+        }
         take_block(open.block, reply_);
       }
     }
@@ -173,7 +179,7 @@ class AnthropicStream : public StreamDecoder {
  private:
   struct Open {
     Json block;
-    std::string partial_json;
+    std::string text, thinking, signature, partial_json;  // what the deltas added
   };
 
   void take_usage(const Json& usage) {
@@ -182,24 +188,20 @@ class AnthropicStream : public StreamDecoder {
     usage_seen_ = true;
   }
 
-  void append(Json& block, const char* key, const std::string& text) {
-    block.set(key, block[key].as_string() + text);
-  }
-
   void take_delta(Open& open, const Json& delta, const DeltaSink& sink) {
     const std::string& type = delta["type"].as_string();
     Delta shown;
     if (type == "text_delta") {
-      append(open.block, "text", delta["text"].as_string());
+      open.text += delta["text"].as_string();
       shown.text = delta["text"].as_string();
     } else if (type == "input_json_delta") {
       open.partial_json += delta["partial_json"].as_string();
       shown.tool_arguments = delta["partial_json"].as_string();
     } else if (type == "thinking_delta") {
-      append(open.block, "thinking", delta["thinking"].as_string());
+      open.thinking += delta["thinking"].as_string();
       shown.reasoning = delta["thinking"].as_string();
     } else if (type == "signature_delta") {
-      append(open.block, "signature", delta["signature"].as_string());
+      open.signature += delta["signature"].as_string();
     }
     if (sink && !sink(shown)) cancelled_ = true;
   }
