@@ -272,6 +272,8 @@ Status Store::auto_vacuum_commit() {
 Result<Page*> Store::allocate_root() {
   if (auto_vacuum_ == AutoVacuum::kNone) return allocate_page(0);
   trip_cursors(true);
+  if (meta(Meta::kLargestRoot) > pager_->page_count())
+    return corrupt("the largest root lies outside the file").error();
   PageNo slot = meta(Meta::kLargestRoot) + 1;
   while (slot < 3 || is_map_page(slot) || slot == lock_page(page_bytes())) slot++;
   if (slot > pager_->page_count()) {

@@ -89,6 +89,7 @@ Status Store::free_page(PageNo number) {
     }
     if (leaves < trunk_capacity(usable_bytes())) {
       bool writable = pager_->make_writable(trunk);
+      trunk->decoded = false;
       if (writable) {
         store_be32(trunk->data + 8 + 4 * leaves, number);
         store_be32(trunk->data + 4, leaves + 1);

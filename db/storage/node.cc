@@ -202,7 +202,7 @@ static bool free_space(Page& page, u32 usable, u32 at, u32 bytes) {
 bool drop_cell(Page& page, u32 usable, u32 index, u32 bytes) {
   u8* header = page.data + page.header_at;
   u8* pointer = page.data + page.pointers_at + 2 * index;
-  u32 at = load_be16(pointer);
+  u32 at = load_be16(pointer) & page.mask;
   if (at + bytes > usable || !free_space(page, usable, at, bytes)) return false;
   page.cell_count--;
   if (page.keys != nullptr) forget_keys(page);
@@ -219,11 +219,13 @@ bool drop_cell(Page& page, u32 usable, u32 index, u32 bytes) {
   return true;
 }
 
-void fill_node(Page& page, u8 type, u32 usable, std::span<const CellRef> cells) {
+bool fill_node(Page& page, u8 type, u32 usable, std::span<const CellRef> cells) {
   init_node(page, type, usable);
   u32 top = usable;
+  const u32 floor = page.pointers_at + 2 * static_cast<u32>(cells.size());
   u8* pointer = page.data + page.pointers_at;
   for (const CellRef& cell : cells) {
+    if (top < floor + cell.bytes) return false;
     top -= cell.bytes;
     std::memcpy(page.data + top, cell.at, cell.bytes);
     store_be16(pointer, static_cast<u16>(top));
@@ -233,7 +235,8 @@ void fill_node(Page& page, u8 type, u32 usable, std::span<const CellRef> cells) 
   page.cell_count = static_cast<u32>(cells.size());
   store_be16(header + kAtCellCount, static_cast<u16>(page.cell_count));
   store_be16(header + kAtContentStart, static_cast<u16>(top));
-  page.free_bytes = static_cast<i32>(top - page.pointers_at - 2 * page.cell_count);
+  page.free_bytes = static_cast<i32>(top - floor);
+  return true;
 }
 
 void forget_keys(Page& page) {

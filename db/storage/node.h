@@ -89,8 +89,8 @@ inline bool insert_cell(Page& page, u32 usable, u32 index, CellRef cell, u8* scr
 }
 // Takes the cell at `index`, of `bytes` bytes, out.
 bool drop_cell(Page& page, u32 usable, u32 index, u32 bytes);
-// Fills a page of `type` with these cells. They must fit and must not lie on the page itself.
-void fill_node(Page& page, u8 type, u32 usable, std::span<const CellRef> cells);
+// Fills a page of `type` with these cells, which must not lie on the page itself. False: no room.
+bool fill_node(Page& page, u8 type, u32 usable, std::span<const CellRef> cells);
 
 // Builds the decoded keys of an interior table page.
 void build_keys(Page& page);

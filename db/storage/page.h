@@ -10,6 +10,7 @@ namespace db {
 
 struct Page {
   u8* data = nullptr;
+  u32 mask = 0;  // page size - 1: keeps cell offsets of malformed pages inside the buffer
   PageNo number = 0;
   u32 pins = 0;
   // Newest savepoint (or transaction) in which it was made writable. At least the transaction's
@@ -31,7 +32,7 @@ struct Page {
   u32 cache_slot = 0;   // in the pager's clock
 
   const u8* cell_at(u32 index) const {
-    return data + base::load_be16(data + pointers_at + 2 * index);
+    return data + (base::load_be16(data + pointers_at + 2 * index) & mask);
   }
   PageNo child_at(u32 index) const {
     if (index >= cell_count) return base::load_be32(data + header_at + kAtRightChild);

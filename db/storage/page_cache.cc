@@ -51,6 +51,7 @@ Page* PageCache::add(PageNo number) {
   free_pages_.pop_back();
   *page = Page{};
   page->data = take_buffer();
+  page->mask = stride_ - kPagePadding - 1;
   page->number = number;
   page->referenced = true;
   page->cache_slot = static_cast<u32>(pages_.size());

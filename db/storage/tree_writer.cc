@@ -156,7 +156,10 @@ Status TreeWriter::deepen_root() {
     cells.push_back({root->cell_at(i), cell.bytes});
   }
   u8 type = root->data[root->header_at];
-  fill_node(*child, type, usable_, cells);
+  if (!fill_node(*child, type, usable_, cells)) {
+    Pager::unpin(child);
+    return corrupt("cells that overlap");
+  }
   if (!root->leaf) store_be32(child->data + kAtRightChild, root->child_at(root->cell_count));
   init_node(*root, root->table ? kTableInterior : kIndexInterior, usable_);
   store_be32(root->data + root->header_at + kAtRightChild, child->number);
@@ -187,7 +190,7 @@ Status TreeWriter::collapse_root() {
     }
     u8 type = child->data[0];
     PageNo right = child->leaf ? 0 : child->child_at(child->cell_count);
-    fill_node(*root, type, usable_, cells);
+    if (!fill_node(*root, type, usable_, cells)) return corrupt("cells that overlap");
     if (right != 0) store_be32(root->data + root->header_at + kAtRightChild, right);
     TRY(store_.map_children(*root));
     return store_.free_page(number);
@@ -238,7 +241,10 @@ Status TreeWriter::append_page(int level, Pending* pending) {
   Page* right = TRY(store_.allocate_page(left->number));
   CellRef only{reinterpret_cast<const u8*>(pending->cells[0].data()),
                static_cast<u32>(pending->cells[0].size())};
-  fill_node(*right, left->data[left->header_at], usable_, {&only, 1});
+  if (!fill_node(*right, left->data[left->header_at], usable_, {&only, 1})) {
+    Pager::unpin(right);
+    return corrupt("a cell larger than a page");
+  }
   if (!left->leaf) store_be32(right->data + kAtRightChild, right_child);
   PageNo number = right->number;
   Status mapped = store_.map_put(number, Store::MapType::kNode, parent->number);
@@ -384,7 +390,8 @@ Status TreeWriter::lay_out(Siblings* all, Page& parent, Pending* to_parent) {
   u32 from = 0;
   for (size_t p = 0; p < count; p++) {
     u32 end = all->ends[p];
-    fill_node(*pages[p], all->type, usable_, {all->cells.data() + from, end - from});
+    if (!fill_node(*pages[p], all->type, usable_, {all->cells.data() + from, end - from}))
+      return corrupt("cells that overlap");
     bool last = p + 1 == count;
     if (!all->leaf) {
       PageNo right = last ? all->right_child : load_be32(all->cells[end].at);
@@ -427,6 +434,8 @@ Status TreeWriter::redistribute(int level, Pending* pending) {
     if (parent.free_bytes < 0 && !count_free(parent, usable_))
       return corrupt("malformed free space");
     TRY(gather(level, *pending, &all));
+    for (const CellRef& cell : all.cells)
+      if (cell.bytes + 2 > all.room) return corrupt("a cell larger than a page");
     partition(&all);
     size_t old_count = all.pages.size();
     for (size_t i = 0; i + 1 < old_count; i++) {
