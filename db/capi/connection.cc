@@ -36,6 +36,19 @@ void free_if_done(sqlite3* db) {
   delete db;
 }
 
+void release_handle(sqlite3* db) {
+  {
+    Entered entered(db);
+    --db->statements;
+  }
+  free_if_done(db);
+}
+
+int clear_error(sqlite3* db) {
+  db->connection->clear_error();
+  return SQLITE_OK;
+}
+
 }  // namespace db::capi
 
 static int close_connection(sqlite3* db, bool may_wait) {
@@ -73,6 +86,7 @@ int sqlite3_open_v2(const char* path, sqlite3** out, int flags, const char* vfs)
     db::Result<std::unique_ptr<Connection>> opened = Connection::open(file, options);
     if (opened.ok()) {
       handle->connection = std::move(opened).value();
+      code = db::capi::run_auto_extensions(handle.get());
     } else {
       code = db::capi::fail(handle.get(), opened.error().code(), opened.error().message());
     }

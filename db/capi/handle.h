@@ -34,7 +34,8 @@ struct sqlite3 {
   int open_error = 0;                          // used while there is no connection
   std::string open_message;
   bool extended_codes = false;
-  int statements = 0;
+  bool extensions_enabled = false;
+  int statements = 0;  // and blobs and backups: handles that keep the connection
   // The C handle of each engine statement, for traces and sqlite3_next_stmt().
   std::unordered_map<const db::Statement*, sqlite3_stmt*> handles;
   std::u16string message16;
@@ -56,6 +57,7 @@ struct sqlite3 {
   };
   std::map<std::string, ClientData> client_data;
   std::map<std::string, std::string> filenames;  // what sqlite3_db_filename() returned
+  std::string* declared_vtab = nullptr;  // where sqlite3_declare_vtab() writes, inside xConnect
   // Strings that sqlite3_table_column_metadata() and kin returned; good until the next such call.
   std::string metadata_type, metadata_collation;
 };
@@ -132,6 +134,13 @@ char* copy_for_caller(std::string_view text);
 
 // Frees a zombie whose last statement went. The mutex must not be held.
 void free_if_done(sqlite3* db);
+
+// One blob or backup handle less; they count as statements do.
+void release_handle(sqlite3* db);
+// Runs what sqlite3_auto_extension() collected on a new connection.
+int run_auto_extensions(sqlite3* db);
+// Forgets the latest error; SQLITE_OK.
+int clear_error(sqlite3* db);
 
 // Sets the connection's error and returns the code as shown.
 int fail(sqlite3* db, int code, std::string message = {});

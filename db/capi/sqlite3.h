@@ -1,12 +1,13 @@
 /* The C interface of FleetDB: names, numbers and meanings are SQLite's, so that a program written
-*for
-** libsqlite3 compiles and links against this library unchanged. What each call does is described in
-** SQLite's own C reference; where FleetDB answers differently, the declaration says so.
-**
-** Threads: serialized mode. A connection and its statements may be used from any thread; calls on
-*one
-** connection take turns. Text is UTF-8 unless the name ends in 16 (native-endian UTF-16).
-*/
+ *for
+ ** libsqlite3 compiles and links against this library unchanged. What each call does is described
+ *in
+ ** SQLite's own C reference; where FleetDB answers differently, the declaration says so.
+ **
+ ** Threads: serialized mode. A connection and its statements may be used from any thread; calls on
+ *one
+ ** connection take turns. Text is UTF-8 unless the name ends in 16 (native-endian UTF-16).
+ */
 #ifndef FLEETDB_SQLITE3_H
 #define FLEETDB_SQLITE3_H
 #pragma once
@@ -459,6 +460,155 @@ SQLITE_API void sqlite3_result_pointer(sqlite3_context* c, void* pointer, const 
 SQLITE_API void sqlite3_result_zeroblob(sqlite3_context* c, int bytes);
 SQLITE_API int sqlite3_result_zeroblob64(sqlite3_context* c, sqlite3_uint64 bytes);
 SQLITE_API void sqlite3_result_subtype(sqlite3_context* c, unsigned int subtype);
+
+/* Incremental blobs, backup, serialization. */
+SQLITE_API int sqlite3_blob_open(sqlite3*, const char* schema, const char* table,
+                                 const char* column, sqlite3_int64 rowid, int writable,
+                                 sqlite3_blob** blob);
+SQLITE_API int sqlite3_blob_reopen(sqlite3_blob*, sqlite3_int64 rowid);
+SQLITE_API int sqlite3_blob_close(sqlite3_blob*);
+SQLITE_API int sqlite3_blob_bytes(sqlite3_blob*);
+SQLITE_API int sqlite3_blob_read(sqlite3_blob*, void* out, int bytes, int offset);
+SQLITE_API int sqlite3_blob_write(sqlite3_blob*, const void* data, int bytes, int offset);
+SQLITE_API sqlite3_backup* sqlite3_backup_init(sqlite3* to, const char* to_schema, sqlite3* from,
+                                               const char* from_schema);
+SQLITE_API int sqlite3_backup_step(sqlite3_backup*, int pages);
+SQLITE_API int sqlite3_backup_finish(sqlite3_backup*);
+SQLITE_API int sqlite3_backup_remaining(sqlite3_backup*);
+SQLITE_API int sqlite3_backup_pagecount(sqlite3_backup*);
+SQLITE_API unsigned char* sqlite3_serialize(sqlite3*, const char* schema, sqlite3_int64* bytes,
+                                            unsigned int flags);
+SQLITE_API int sqlite3_deserialize(sqlite3*, const char* schema, unsigned char* data,
+                                   sqlite3_int64 bytes, sqlite3_int64 capacity, unsigned flags);
+
+/* Files. The file layer of this library cannot be replaced; look-ups answer. */
+SQLITE_API extern const char sqlite3_version[];
+SQLITE_API extern char* sqlite3_temp_directory;
+SQLITE_API extern char* sqlite3_data_directory;
+SQLITE_API sqlite3_vfs* sqlite3_vfs_find(const char* name);
+SQLITE_API int sqlite3_vfs_register(sqlite3_vfs*, int make_default);
+SQLITE_API int sqlite3_vfs_unregister(sqlite3_vfs*);
+SQLITE_API int sqlite3_file_control(sqlite3*, const char* schema, int op, void* argument);
+SQLITE_API const char* sqlite3_uri_parameter(const char* file, const char* name);
+SQLITE_API int sqlite3_uri_boolean(const char* file, const char* name, int otherwise);
+SQLITE_API sqlite3_int64 sqlite3_uri_int64(const char* file, const char* name,
+                                           sqlite3_int64 otherwise);
+SQLITE_API const char* sqlite3_uri_key(const char* file, int index);
+SQLITE_API const char* sqlite3_filename_database(const char* file);
+SQLITE_API const char* sqlite3_filename_journal(const char* file);
+SQLITE_API const char* sqlite3_filename_wal(const char* file);
+SQLITE_API void* sqlite3_database_file_object(const char* file);
+SQLITE_API const char* sqlite3_create_filename(const char* database, const char* journal,
+                                               const char* wal, int pairs, const char** parameters);
+SQLITE_API void sqlite3_free_filename(const char* file);
+
+/* Extensions. */
+typedef struct sqlite3_api_routines sqlite3_api_routines;
+SQLITE_API int sqlite3_enable_load_extension(sqlite3*, int on);
+SQLITE_API int sqlite3_load_extension(sqlite3*, const char* file, const char* entry, char** error);
+SQLITE_API int sqlite3_auto_extension(void (*entry)(void));
+SQLITE_API int sqlite3_cancel_auto_extension(void (*entry)(void));
+SQLITE_API void sqlite3_reset_auto_extension(void);
+
+/* Virtual tables. */
+typedef struct sqlite3_vtab sqlite3_vtab;
+typedef struct sqlite3_vtab_cursor sqlite3_vtab_cursor;
+typedef struct sqlite3_index_info sqlite3_index_info;
+
+struct sqlite3_vtab {
+  const sqlite3_module* pModule;
+  int nRef;
+  char* zErrMsg;
+};
+struct sqlite3_vtab_cursor {
+  sqlite3_vtab* pVtab;
+};
+struct sqlite3_index_constraint {
+  int iColumn;
+  unsigned char op;
+  unsigned char usable;
+  int iTermOffset;
+};
+struct sqlite3_index_orderby {
+  int iColumn;
+  unsigned char desc;
+};
+struct sqlite3_index_constraint_usage {
+  int argvIndex;
+  unsigned char omit;
+};
+struct sqlite3_index_info {
+  int nConstraint;
+  struct sqlite3_index_constraint* aConstraint;
+  int nOrderBy;
+  struct sqlite3_index_orderby* aOrderBy;
+  struct sqlite3_index_constraint_usage* aConstraintUsage;
+  int idxNum;
+  char* idxStr;
+  int needToFreeIdxStr;
+  int orderByConsumed;
+  double estimatedCost;
+  sqlite3_int64 estimatedRows;
+  int idxFlags;
+  sqlite3_uint64 colUsed;
+};
+struct sqlite3_module {
+  int iVersion;
+  int (*xCreate)(sqlite3*, void*, int, const char* const*, sqlite3_vtab**, char**);
+  int (*xConnect)(sqlite3*, void*, int, const char* const*, sqlite3_vtab**, char**);
+  int (*xBestIndex)(sqlite3_vtab*, sqlite3_index_info*);
+  int (*xDisconnect)(sqlite3_vtab*);
+  int (*xDestroy)(sqlite3_vtab*);
+  int (*xOpen)(sqlite3_vtab*, sqlite3_vtab_cursor**);
+  int (*xClose)(sqlite3_vtab_cursor*);
+  int (*xFilter)(sqlite3_vtab_cursor*, int, const char*, int, sqlite3_value**);
+  int (*xNext)(sqlite3_vtab_cursor*);
+  int (*xEof)(sqlite3_vtab_cursor*);
+  int (*xColumn)(sqlite3_vtab_cursor*, sqlite3_context*, int);
+  int (*xRowid)(sqlite3_vtab_cursor*, sqlite3_int64*);
+  int (*xUpdate)(sqlite3_vtab*, int, sqlite3_value**, sqlite3_int64*);
+  int (*xBegin)(sqlite3_vtab*);
+  int (*xSync)(sqlite3_vtab*);
+  int (*xCommit)(sqlite3_vtab*);
+  int (*xRollback)(sqlite3_vtab*);
+  int (*xFindFunction)(sqlite3_vtab*, int, const char*,
+                       void (**)(sqlite3_context*, int, sqlite3_value**), void**);
+  int (*xRename)(sqlite3_vtab*, const char*);
+  int (*xSavepoint)(sqlite3_vtab*, int);
+  int (*xRelease)(sqlite3_vtab*, int);
+  int (*xRollbackTo)(sqlite3_vtab*, int);
+  int (*xShadowName)(const char*);
+  int (*xIntegrity)(sqlite3_vtab*, const char*, const char*, int, char**);
+};
+
+SQLITE_API int sqlite3_create_module(sqlite3*, const char* name, const sqlite3_module*, void*);
+SQLITE_API int sqlite3_create_module_v2(sqlite3*, const char* name, const sqlite3_module*, void*,
+                                        void (*free)(void*));
+SQLITE_API int sqlite3_drop_modules(sqlite3*, const char** keep);
+SQLITE_API int sqlite3_declare_vtab(sqlite3*, const char* sql);
+SQLITE_API int sqlite3_vtab_config(sqlite3*, int op, ...);
+SQLITE_API int sqlite3_vtab_on_conflict(sqlite3*);
+SQLITE_API int sqlite3_vtab_nochange(sqlite3_context*);
+SQLITE_API const char* sqlite3_vtab_collation(sqlite3_index_info*, int);
+SQLITE_API int sqlite3_vtab_distinct(sqlite3_index_info*);
+SQLITE_API int sqlite3_vtab_in(sqlite3_index_info*, int, int);
+SQLITE_API int sqlite3_vtab_in_first(sqlite3_value*, sqlite3_value**);
+SQLITE_API int sqlite3_vtab_in_next(sqlite3_value*, sqlite3_value**);
+SQLITE_API int sqlite3_vtab_rhs_value(sqlite3_index_info*, int, sqlite3_value**);
+
+/* Kept for programs that still link them. */
+SQLITE_API int sqlite3_global_recover(void);
+SQLITE_API void sqlite3_thread_cleanup(void);
+SQLITE_API int sqlite3_memory_alarm(void (*)(void*, sqlite3_int64, int), void*, sqlite3_int64);
+SQLITE_API void* sqlite3_preupdate_hook(sqlite3*,
+                                        void (*)(void*, sqlite3*, int, char const*, char const*,
+                                                 sqlite3_int64, sqlite3_int64),
+                                        void*);
+SQLITE_API int sqlite3_preupdate_old(sqlite3*, int, sqlite3_value**);
+SQLITE_API int sqlite3_preupdate_new(sqlite3*, int, sqlite3_value**);
+SQLITE_API int sqlite3_preupdate_count(sqlite3*);
+SQLITE_API int sqlite3_preupdate_depth(sqlite3*);
+SQLITE_API int sqlite3_preupdate_blobwrite(sqlite3*);
 
 #ifdef __cplusplus
 }
