@@ -222,6 +222,7 @@ const FunctionRegistry& builtin_functions() {
     add_math_functions(*registry);
     add_date_functions(*registry);
 
+    add_json_functions(*registry);
     add_aggregate_functions(*registry);
     return registry;
   }();
