@@ -37,7 +37,7 @@ BackendConfig backend(ApiKind api, const std::string& url) {
   config.url = url + (api == ApiKind::kOpenAiChat ? "/v1" : "");
   config.retry.tries_max = kTries;
   config.stall_timeout_ms = 1'000;
-  config.timeout_ms = 4'000;
+  config.timeout_ms = 60'000;
   return config;
 }
 
