@@ -133,8 +133,8 @@ void avg_value(FunctionContext& context) {
 
 // ---------------------------------------------------------------- min, max
 
-// As an aggregate only the best value stays. As a window the candidates form a queue, best first:
-// a row that a later, better row outlives can never be the answer again.
+// As an aggregate only the best value stays. As a window (the context says so) the candidates form
+// a queue, best first: a row that a later, better row outlives can never be the answer again.
 struct Extreme {
   std::deque<std::pair<i64, Value>> candidates;
   i64 stepped = 0;
@@ -162,6 +162,7 @@ void extreme_step(FunctionContext& context, Args args) {
     if (is_max ? order <= 0 : order >= 0) break;
     queue.pop_back();
   }
+  if (!queue.empty() && !context.windowed()) return;
   Value value = args[0];
   value.keep();
   queue.emplace_back(number, std::move(value));

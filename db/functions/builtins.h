@@ -17,6 +17,7 @@ void add_math_functions(FunctionRegistry& registry);  // math.cc
 void add_date_functions(FunctionRegistry& registry);  // date.cc
 void add_json_functions(FunctionRegistry& registry);  // json_functions.cc
 void add_aggregate_functions(FunctionRegistry& registry);  // aggregate.cc
+void add_window_functions(FunctionRegistry& registry);     // window.cc
 
 inline constexpr size_t kValueBytesMax = 1000000000;
 inline constexpr u8 kJsonSubtype = 'J';

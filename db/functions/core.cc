@@ -224,6 +224,7 @@ const FunctionRegistry& builtin_functions() {
 
     add_json_functions(*registry);
     add_aggregate_functions(*registry);
+    add_window_functions(*registry);
     return registry;
   }();
   return *kRegistry;

@@ -70,6 +70,10 @@ class FunctionContext {
   void set_state_destroy(void (*destroy)(void*)) { state_destroy_ = destroy; }
   void reset_state();
 
+  // Set before the first step when inverse() may be called: min() and max() then keep more.
+  bool windowed() const { return windowed_; }
+  void set_windowed(bool windowed) { windowed_ = windowed; }
+
   // Data that stays with a constant argument from row to row (compiled patterns).
   void* auxiliary(int argument) const;
   void set_auxiliary(int argument, void* data, void (*destroy)(void*));
@@ -87,6 +91,7 @@ class FunctionContext {
   std::string error_message_;
   void* state_ = nullptr;
   void (*state_destroy_)(void*) = nullptr;
+  bool windowed_ = false;
   std::vector<Auxiliary> auxiliary_;
 };
 
