@@ -108,7 +108,7 @@ void ServiceHost::kill() {
 }
 
 void ServiceHost::stop() {
-  if (!process_) return;
+  if (!running()) return;  // notes a crash that nobody has noticed yet
   reap(process_->stop(kStopGraceMs));
 }
 
