@@ -25,6 +25,7 @@ std::span<const Command> commands();
 int run_chat(int argc, char** argv);
 int run_run(int argc, char** argv);
 int run_info(int argc, char** argv);
+int run_serve(int argc, char** argv);
 
 // Options that every command with a model takes.
 struct ModelOptions {

@@ -11,6 +11,7 @@ constexpr const char* kHelp =
     "Usage: fleetlm COMMAND [options]\n\n"
     "  chat MODEL.gguf            talk to a model in the terminal\n"
     "  run MODEL.gguf -p TEXT     complete a text\n"
+    "  serve MODEL.gguf           serve it through the OpenAI API\n"
     "  info MODEL.gguf            what a model file holds\n\n"
     "fleetlm COMMAND --help explains a command; --version prints the version.\n";
 

@@ -9,7 +9,8 @@
 namespace llm {
 
 namespace {
-constexpr Command kCommands[] = {{"chat", run_chat}, {"run", run_run}, {"info", run_info}};
+constexpr Command kCommands[] = {
+    {"chat", run_chat}, {"run", run_run}, {"serve", run_serve}, {"info", run_info}};
 }  // namespace
 
 std::span<const Command> commands() {

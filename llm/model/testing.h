@@ -41,7 +41,7 @@ struct TinyLlama {
 inline std::string random_llama_file(const TinyLlama& s, DType type, u64 seed) {
   GgufWriter writer;
   writer.set_text("general.architecture", "llama");
-  writer.set_u32("llama.context_length", 512);
+  writer.set_u32("llama.context_length", 1024);
   writer.set_u32("llama.embedding_length", s.hidden);
   writer.set_u32("llama.block_count", s.layers);
   writer.set_u32("llama.feed_forward_length", s.ffn);
