@@ -69,6 +69,8 @@ constexpr Move kDeployment[] = {{"", "planned"},
                                 {"degraded", "rolled_back"},
                                 {"serving", "retired"},
                                 {"degraded", "retired"}};
+constexpr Move kMutant[] = {
+    {"", "seeded"}, {"seeded", "killed"}, {"seeded", "survived"}, {"seeded", "unusable"}};
 constexpr Move kFault[] = {{"", "injected"}, {"injected", "survived"}, {"injected", "broke"}};
 constexpr Move kIncident[] = {{"", "open"},
                               {"open", "triaged"},
@@ -82,7 +84,7 @@ constexpr Machine kMachines[] = {
     {"decision", kDecision}, {"design", kDesign},         {"task", kTask},
     {"attempt", kAttempt},   {"evidence", kEvidence},     {"review", kReview},
     {"artifact", kArtifact}, {"experiment", kExperiment}, {"deployment", kDeployment},
-    {"fault", kFault},       {"incident", kIncident}};
+    {"mutant", kMutant}, {"fault", kFault},       {"incident", kIncident}};
 
 }  // namespace
 

@@ -1,0 +1,303 @@
+#include "team/stages/documents.h"
+
+#include <algorithm>
+#include <set>
+
+#include "team/core/glob.h"
+
+namespace team {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Json;
+using base::Result;
+using Strings = std::vector<std::string>;
+
+Error bad(std::string message) { return Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+// Reads the members of one object strictly: every key must be asked for.
+class Reader {
+ public:
+  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+
+  std::string need(const char* key) {
+    seen_.insert(key);
+    if (!json_[key].is_string() || json_[key].as_string().empty()) fail(key, "a text");
+    return json_[key].as_string();
+  }
+  std::string text(const char* key, const char* other = "") {
+    seen_.insert(key);
+    if (json_.has(key) && !json_[key].is_string()) fail(key, "a text");
+    return json_[key].as_string_or(other);
+  }
+  i64 integer(const char* key, i64 other) {
+    seen_.insert(key);
+    if (json_.has(key) && !json_[key].is_integer()) fail(key, "a whole number");
+    return json_[key].as_int(other);
+  }
+  f64 number(const char* key) {
+    seen_.insert(key);
+    return json_[key].as_double();
+  }
+  bool flag(const char* key) {
+    seen_.insert(key);
+    return json_[key].as_bool();
+  }
+  Strings strings(const char* key) {
+    Strings out;
+    for (const Json& item : list(key)) {
+      if (!item.is_string()) fail(key, "a list of texts");
+      out.push_back(item.as_string());
+    }
+    return out;
+  }
+  const Json::Array& list(const char* key) {
+    seen_.insert(key);
+    if (json_.has(key) && !json_[key].is_array()) fail(key, "a list");
+    return json_[key].items();
+  }
+  const Json& object(const char* key) {
+    seen_.insert(key);
+    return json_[key];
+  }
+  // Call last.
+  base::Status status() const {
+    if (!problem_.empty()) return bad(problem_);
+    if (!json_.is_object()) return bad(where_ + " must be a JSON object");
+    for (const auto& [key, value] : json_.members()) {
+      if (!seen_.contains(key)) return bad(where_ + " has an unknown key '" + key + "'");
+    }
+    return {};
+  }
+
+ private:
+  void fail(const char* key, const char* what) {
+    if (problem_.empty()) problem_ = where_ + ": '" + key + "' must be " + what;
+  }
+  const Json& json_;
+  std::string where_;
+  std::set<std::string, std::less<>> seen_;
+  std::string problem_;
+};
+
+Result<Criterion> criterion_from(const Json& json) {
+  Reader in(json, "a criterion");
+  Criterion out{in.need("id"), in.need("text"), in.strings("gates")};
+  std::string visibility = in.text("visibility", "visible");
+  TRY(in.status());
+  out.visibility = TRY(parse_visibility(visibility));
+  if (out.gates.empty()) return bad("criterion " + out.id + " is bound to no gate");
+  return out;
+}
+
+Result<ProductInterface> interface_from(const Json& json) {
+  Reader in(json, "'interface'");
+  ProductInterface out;
+  out.build = in.strings("build");
+  out.serve = in.strings("serve");
+  out.probe = in.strings("probe");
+  out.probe_expect = in.text("probe_expect");
+  out.benchmark_gate = in.text("benchmark_gate");
+  out.benchmark_metric = in.text("benchmark_metric");
+  out.experiments_max = static_cast<int>(in.integer("experiments_max", 2));
+  TRY(in.status());
+  if (out.build.empty()) return bad("'interface' must say how the product is built");
+  return out;
+}
+
+}  // namespace
+
+Result<SpecDoc> spec_from_json(const Json& json) {
+  Reader in(json, "spec.json");
+  SpecDoc out;
+  out.title = in.need("title");
+  const auto& criteria = in.list("criteria");
+  const auto& assumptions = in.list("assumptions");
+  const Json& interface = in.object("interface");
+  in.list("non_goals");
+  TRY(in.status());
+  std::set<std::string> ids;
+  for (const Json& item : criteria) {
+    out.criteria.push_back(TRY(criterion_from(item)));
+    if (!ids.insert(out.criteria.back().id).second) {
+      return bad("criterion " + out.criteria.back().id + " appears twice");
+    }
+  }
+  if (out.criteria.empty()) return bad("spec.json lists no criteria");
+  for (const Json& item : assumptions) {
+    Reader a(item, "an assumption");
+    out.assumptions.push_back({a.need("id"), a.need("question"), a.need("choice")});
+    TRY(a.status());
+  }
+  out.interface = TRY(interface_from(interface));
+  return out;
+}
+
+int CritiqueDoc::blocking() const {
+  return static_cast<int>(std::count_if(findings.begin(), findings.end(), [](const Finding& f) {
+    return f.severity == "blocking";
+  }));
+}
+
+Result<CritiqueDoc> critique_from_json(const Json& json) {
+  Reader in(json, "the review");
+  CritiqueDoc out;
+  const auto& findings = in.list("findings");
+  out.veto = in.flag("veto");
+  TRY(in.status());
+  for (const Json& item : findings) {
+    Reader f(item, "a finding");
+    out.findings.push_back({f.text("id"), f.text("about"), f.need("severity"), f.need("text")});
+    TRY(f.status());
+    const std::string& severity = out.findings.back().severity;
+    if (severity != "blocking" && severity != "minor") {
+      return bad("the severity of a finding is blocking or minor, not '" + severity + "'");
+    }
+  }
+  return out;
+}
+
+Result<DesignDoc> design_from_json(const Json& json) {
+  Reader in(json, "design.json");
+  DesignDoc out;
+  out.summary = in.need("summary");
+  out.contracts = in.strings("contracts");
+  const auto& decisions = in.list("decisions");
+  TRY(in.status());
+  for (const Json& item : decisions) {
+    Reader d(item, "a decision");
+    DecisionDoc decision{d.need("id"), d.need("question"), d.need("choice"), d.need("why"),
+                         d.need("trigger"), d.strings("options")};
+    TRY(d.status());
+    if (decision.options.size() < 2) {
+      return bad("decision " + decision.id + " needs two or more options");
+    }
+    out.decisions.push_back(std::move(decision));
+  }
+  if (out.contracts.empty()) return bad("design.json freezes no contract files");
+  return out;
+}
+
+Result<PlanDoc> plan_from_json(const Json& json) {
+  Reader in(json, "plan.json");
+  PlanDoc out;
+  const auto& tasks = in.list("tasks");
+  TRY(in.status());
+  for (const Json& item : tasks) {
+    Reader t(item, "a task");
+    TaskDoc task;
+    task.id = t.need("id");
+    task.title = t.need("title");
+    task.brief = t.need("brief");
+    task.needs = t.strings("needs");
+    task.touches = t.strings("touches");
+    task.covers = t.strings("covers");
+    task.gates = t.strings("gates");
+    task.value = t.integer("value", 1);
+    task.cost = t.integer("cost", 1);
+    TRY(t.status());
+    if (task.touches.empty()) return bad("task " + task.id + " may touch nothing");
+    out.tasks.push_back(std::move(task));
+  }
+  if (out.tasks.empty()) return bad("plan.json lists no tasks");
+  return out;
+}
+
+base::Status check_plan(const PlanDoc& plan, const SpecDoc& spec, const DesignDoc& design,
+                        const std::vector<GateSpec>& gates) {
+  std::vector<PlanTask> graph;
+  std::set<std::string> covered, known;
+  for (const GateSpec& gate : gates) known.insert(gate.id);
+  for (const TaskDoc& task : plan.tasks) {
+    PlanTask node;
+    node.id = task.id;
+    node.needs = task.needs;
+    graph.push_back(std::move(node));
+    covered.insert(task.covers.begin(), task.covers.end());
+    for (const std::string& gate : task.gates) {
+      if (!known.contains(gate)) {
+        return bad("task " + task.id + " names gate " + gate + ", which does not exist");
+      }
+    }
+    for (const std::string& contract : design.contracts) {
+      for (const std::string& glob : task.touches) {
+        if (glob_matches(glob, contract)) {
+          return bad("task " + task.id + " may touch " + contract + ", which is a frozen contract");
+        }
+      }
+    }
+  }
+  TRY(check_graph(graph));
+  for (const Criterion& criterion : spec.criteria) {
+    if (!covered.contains(criterion.id)) {
+      return bad("criterion " + criterion.id + " is covered by no task");
+    }
+  }
+  return {};
+}
+
+Result<std::vector<MutantDoc>> mutants_from_json(const Json& json) {
+  Reader in(json, "mutants.json");
+  const auto& mutants = in.list("mutants");
+  TRY(in.status());
+  std::vector<MutantDoc> out;
+  for (const Json& item : mutants) {
+    Reader m(item, "a mutant");
+    out.push_back({m.need("id"), m.need("criterion"), m.need("file"), m.need("search"),
+                   m.text("replace"), m.need("why")});
+    TRY(m.status());
+  }
+  return out;
+}
+
+Result<HypothesisDoc> hypothesis_from_json(const Json& json) {
+  Reader in(json, "hypothesis.json");
+  HypothesisDoc out{in.need("bottleneck"), in.need("idea"), in.number("expected_gain")};
+  TRY(in.status());
+  return out;
+}
+
+Result<std::vector<FaultDoc>> faults_from_json(const Json& json) {
+  Reader in(json, "faults.json");
+  const auto& faults = in.list("faults");
+  TRY(in.status());
+  std::vector<FaultDoc> out;
+  for (const Json& item : faults) {
+    Reader f(item, "a fault");
+    FaultDoc fault;
+    fault.id = f.need("id");
+    fault.title = f.need("title");
+    fault.kind = f.need("kind");
+    fault.bytes = f.text("bytes");
+    fault.load = f.strings("load");
+    fault.before = f.strings("before");
+    fault.after = f.strings("after");
+    fault.expect = f.text("expect");
+    TRY(f.status());
+    if (fault.kind != "kill" && fault.kind != "input") {
+      return bad("fault " + fault.id + " has kind '" + fault.kind + "'; use kill or input");
+    }
+    out.push_back(std::move(fault));
+  }
+  return out;
+}
+
+base::Status check_binding(const SpecDoc& spec, const std::vector<GateSpec>& gates) {
+  for (const Criterion& criterion : spec.criteria) {
+    for (const std::string& id : criterion.gates) {
+      auto gate = std::find_if(gates.begin(), gates.end(),
+                               [&](const GateSpec& g) { return g.id == id; });
+      if (gate == gates.end()) {
+        return bad("criterion " + criterion.id + " names gate " + id + ", which does not exist");
+      }
+      if (std::find(gate->criteria.begin(), gate->criteria.end(), criterion.id) ==
+          gate->criteria.end()) {
+        return bad("gate " + id + " does not name criterion " + criterion.id + " back");
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace team

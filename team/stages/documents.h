@@ -1,0 +1,107 @@
+// The documents that roles hand in: spec, critique, design, plan, review, mutants, hypothesis, faults.
+// All are JSON files in the workspace of an attempt, read strictly: an unknown key, a missing field
+// or an id that points nowhere is an error with a sentence that goes back to the author.
+// Thread-safe: plain values, pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "team/core/gate_spec.h"
+#include "team/core/names.h"
+#include "team/core/scheduler.h"
+
+namespace team {
+
+struct Criterion {
+  std::string id;
+  std::string text;  // "when X, the system shall Y"
+  std::vector<std::string> gates;
+  Visibility visibility = Visibility::kVisible;
+};
+
+struct Assumption {
+  std::string id, question, choice;
+};
+
+// How the product is built and served: fixed by the spec, so that tests can be written before code.
+struct ProductInterface {
+  std::vector<std::string> build;   // argv, in the source folder
+  std::vector<std::string> serve;   // argv with {product} {data} {port}; empty: nothing to operate
+  std::vector<std::string> probe;   // argv with {port}
+  std::string probe_expect;         // what the probe must print
+  std::string benchmark_gate;       // "" : no performance loop
+  std::string benchmark_metric;     // higher is better
+  int experiments_max = 2;
+};
+
+struct SpecDoc {
+  std::string title;
+  std::vector<Criterion> criteria;
+  std::vector<Assumption> assumptions;
+  ProductInterface interface;
+};
+base::Result<SpecDoc> spec_from_json(const base::Json& json);
+
+struct Finding {
+  std::string id, about, severity, text;  // severity: blocking | minor
+};
+struct CritiqueDoc {
+  std::vector<Finding> findings;
+  bool veto = false;  // reviews of code only
+  int blocking() const;
+};
+base::Result<CritiqueDoc> critique_from_json(const base::Json& json);
+
+struct DecisionDoc {
+  std::string id, question, choice, why, trigger;
+  std::vector<std::string> options;
+};
+struct DesignDoc {
+  std::string summary;
+  std::vector<DecisionDoc> decisions;
+  std::vector<std::string> contracts;  // frozen files
+};
+base::Result<DesignDoc> design_from_json(const base::Json& json);
+
+struct TaskDoc {
+  std::string id, title, brief;
+  Role role = Role::kCoder;
+  std::vector<std::string> needs, touches, covers, gates;
+  i64 value = 1, cost = 1;
+};
+struct PlanDoc {
+  std::vector<TaskDoc> tasks;
+};
+base::Result<PlanDoc> plan_from_json(const base::Json& json);
+// Acyclic, every criterion covered, no task touches a contract, every gate known.
+base::Status check_plan(const PlanDoc& plan, const SpecDoc& spec, const DesignDoc& design,
+                        const std::vector<GateSpec>& gates);
+
+struct MutantDoc {
+  std::string id, criterion, file, search, replace, why;
+};
+base::Result<std::vector<MutantDoc>> mutants_from_json(const base::Json& json);
+
+struct HypothesisDoc {
+  std::string bottleneck, idea;
+  f64 expected_gain = 0;
+};
+base::Result<HypothesisDoc> hypothesis_from_json(const base::Json& json);
+
+struct FaultDoc {
+  std::string id, title, kind;  // kill | input
+  std::string bytes;            // input: what is sent to the port
+  std::vector<std::string> load;    // kill: argv that runs while it happens
+  std::vector<std::string> before;  // kill: argv that prepares
+  std::vector<std::string> after;   // argv that checks
+  std::string expect;               // what `after` must print
+};
+base::Result<std::vector<FaultDoc>> faults_from_json(const base::Json& json);
+
+// Every criterion names gates that exist, and every gate that gives evidence names it back.
+base::Status check_binding(const SpecDoc& spec, const std::vector<GateSpec>& gates);
+
+}  // namespace team
