@@ -49,6 +49,27 @@ base::Result<Event> event_from_row(const Statement& row) {
   return event;
 }
 
+base::Status insert_event(Database& database, const std::string& run, const Event& event,
+                          const std::string& prev, const std::string& hash) {
+  Statement insert = TRY(database.prepare(
+      "INSERT INTO event (seq, run, stream, ver, type, schema_v, at_us, actor, cause, fence, body, "
+      "prev, hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+  return insert.bind(event.seq)
+      .bind(run)
+      .bind(event.stream)
+      .bind(event.ver)
+      .bind(event.type)
+      .bind(kSchemaVersion)
+      .bind(event.at_us)
+      .bind(event.actor)
+      .bind(event.cause)
+      .bind(event.fence)
+      .bind(event.body.dump_canonical())
+      .bind(prev)
+      .bind(hash)
+      .run();
+}
+
 }  // namespace
 
 std::string canonical_event(const Event& event, std::string_view run) {
@@ -167,7 +188,7 @@ base::Result<std::vector<Event>> Ledger::append(std::string_view stream, i64 ver
       TRY(state_.check(event));
     }
     std::string hash = base::sha256_hex(head + canonical_event(event, options_.run));
-    TRY(store(event, head, hash));
+    TRY(insert_event(*database_, options_.run, event, head, hash));
     TRY(project(*database_, options_.run, event));
     head = std::move(hash);
     out.push_back(std::move(event));
@@ -184,26 +205,6 @@ base::Result<std::vector<Event>> Ledger::append(std::string_view stream, i64 ver
     if (sink_) sink_(event, state_);
   }
   return out;
-}
-
-base::Status Ledger::store(const Event& event, const std::string& prev, const std::string& hash) {
-  Statement insert = TRY(database_->prepare(
-      "INSERT INTO event (seq, run, stream, ver, type, schema_v, at_us, actor, cause, fence, body, "
-      "prev, hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"));
-  return insert.bind(event.seq)
-      .bind(options_.run)
-      .bind(event.stream)
-      .bind(event.ver)
-      .bind(event.type)
-      .bind(kSchemaVersion)
-      .bind(event.at_us)
-      .bind(event.actor)
-      .bind(event.cause)
-      .bind(event.fence)
-      .bind(event.body.dump_canonical())
-      .bind(prev)
-      .bind(hash)
-      .run();
 }
 
 base::Result<std::vector<Event>> Ledger::select(std::string_view where, std::string_view text,
@@ -269,6 +270,29 @@ BudgetTree Ledger::budget() const {
 void Ledger::on_event(std::function<void(const Event&, const RunState&)> sink) {
   std::lock_guard lock(mutex_);
   sink_ = std::move(sink);
+}
+
+base::Status Ledger::fork_to(const std::string& path, i64 seq) const {
+  std::lock_guard lock(mutex_);
+  auto target = TRY(Database::open(path, Database::Mode::kCreate));
+  TRY(create_tables(*target));
+  TRY(target->run("BEGIN IMMEDIATE"));
+  Rollback rollback(*target);
+  Statement rows = TRY(database_->prepare(std::string(kColumns) + "WHERE seq <= ? ORDER BY seq"));
+  rows.bind(seq);
+  while (TRY(rows.step())) {
+    Event event = TRY(event_from_row(rows));
+    TRY(insert_event(*target, rows.text(11), event, rows.text(9), rows.text(10)));
+    TRY(project(*target, rows.text(11), event));
+  }
+  Statement blobs = TRY(database_->prepare("SELECT hash, size, data FROM blob"));
+  while (TRY(blobs.step())) {
+    Statement insert = TRY(target->prepare("INSERT INTO blob (hash, size, data) VALUES (?,?,?)"));
+    TRY(insert.bind(blobs.text(0)).bind(blobs.integer(1)).bind_blob(blobs.blob(2)).run());
+  }
+  TRY(target->run("COMMIT"));
+  rollback.committed();
+  return {};
 }
 
 base::Result<LedgerReport> Ledger::verify() const {

@@ -77,6 +77,9 @@ class Ledger {
   // Called after each commit with what was stored, on the writer's thread, under the lock.
   void on_event(std::function<void(const Event&, const RunState&)> sink);
 
+  // A new ledger at `path` that holds the events up to `seq`, hashes and all, and every blob.
+  base::Status fork_to(const std::string& path, i64 seq) const;
+
   base::Result<LedgerReport> verify() const;
   // Empties and refills the projection tables from the events.
   base::Status rebuild();
@@ -88,7 +91,6 @@ class Ledger {
   base::Status fold(const Event& event);
   base::Result<std::vector<Event>> select(std::string_view where, std::string_view text,
                                           i64 number) const;
-  base::Status store(const Event& event, const std::string& prev, const std::string& hash);
   base::Status check_budget(const std::vector<NewEvent>& events) const;
   base::Status check_fence(const NewEvent& event) const;
 

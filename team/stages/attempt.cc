@@ -1,17 +1,17 @@
 #include "team/stages/attempt.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <memory>
-#include <optional>
-#include <utility>
-
 #include "base/files.h"
 #include "team/agent/machine.h"
 #include "team/agent/role_file.h"
 #include "team/sandbox/workspace.h"
 #include "team/stages/call_json.h"
 #include "team/stages/roles.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
 
 namespace team {
 namespace {
@@ -34,8 +34,8 @@ class Attempt {
   Result<AttemptResult> run() {
     std::string scope = std::string("run/") + name_of(spec_.stage) + "/" + name_of(spec_.role) +
                         "/" + spec_.task + "/" + spec_.id;
-    strand_ = TRY(Strand::open(engine_.ledger,
-                               {.stream = spec_.id, .actor = "worker:" + spec_.id, .scope = scope}));
+    strand_ = TRY(Strand::open(
+        engine_.ledger, {.stream = spec_.id, .actor = "worker:" + spec_.id, .scope = scope}));
     TRY(strand_->emit("attempt.created", Json::object({{"id", spec_.id},
                                                        {"task", spec_.task},
                                                        {"number", spec_.number},
@@ -44,7 +44,8 @@ class Attempt {
                                                        {"commit", spec_.commit}})));
     TRY(prepare_workspace());
     TRY(prepare_agent());
-    TRY(strand_->emit("attempt.running", Json::object({{"id", spec_.id}, {"role_hash", role_hash_}})));
+    TRY(strand_->emit("attempt.running",
+                      Json::object({{"id", spec_.id}, {"role_hash", role_hash_}})));
     while (!state_.ended()) TRY(step());
     TRY(strand_->emit(std::string("attempt.") + name_of(*state_.end),
                       Json::object({{"id", spec_.id},
@@ -91,8 +92,8 @@ class Attempt {
     config_.role = name_of(spec_.role);
     config_.model = engine_.config.model;
     config_.system_text = TRY(role.render({}));
-    config_.pinned_text = "Task: " + spec_.task + "\nAttempt: " + std::to_string(spec_.number) +
-                          "\n\n" + spec_.brief;
+    config_.pinned_text =
+        "Task: " + spec_.task + "\nAttempt: " + std::to_string(spec_.number) + "\n\n" + spec_.brief;
     config_.tools = toolbox_->specs();
     config_.turns_max = role.turns;
     config_.effort = role.effort;
@@ -126,13 +127,13 @@ class Attempt {
   Result<CallResult> infer(const AgentAction& action) {
     const ModelRequest& request = action.request;
     show("thinking");
-    EffectIntent intent{.key = "c" + action.id,
-                        .kind = "model.call",
-                        .cls = EffectClass::kPaid,
-                        .request = describe(request),
-                        .reserve_nusd = worst_cost_nusd(request.input_tokens_estimate(),
-                                                        request.output_tokens_max,
-                                                        engine_.config.price)};
+    EffectIntent intent{
+        .key = "c" + action.id,
+        .kind = "model.call",
+        .cls = EffectClass::kPaid,
+        .request = describe(request),
+        .reserve_nusd = worst_cost_nusd(request.input_tokens_estimate(), request.output_tokens_max,
+                                        engine_.config.price)};
     Json recorded = TRY(strand_->once_booked(
         intent,
         [&]() -> Result<Json> {
@@ -175,11 +176,11 @@ class Attempt {
     bool changes = Toolbox::class_of(action.call.name) == ToolClass::kWorkspace;
     std::string snapshot = engine_.path("snapshots/" + spec_.id + "-" + action.id);
     show(describe_call(action.call));
-    EffectIntent intent{
-        .key = "t" + action.id,
-        .kind = "tool." + action.call.name,
-        .cls = changes ? EffectClass::kWorkspace : EffectClass::kPure,
-        .request = Json::object({{"name", action.call.name}, {"arguments", action.call.arguments}})};
+    EffectIntent intent{.key = "t" + action.id,
+                        .kind = "tool." + action.call.name,
+                        .cls = changes ? EffectClass::kWorkspace : EffectClass::kPure,
+                        .request = Json::object(
+                            {{"name", action.call.name}, {"arguments", action.call.arguments}})};
     intent.undo = [&]() -> base::Status {
       if (!base::is_directory(snapshot)) return {};
       return workspace_->restore_from(snapshot);
@@ -254,8 +255,9 @@ Result<Json> read_document(const AttemptResult& result, const std::string& name)
   return json;
 }
 
-Result<AttemptResult> run_document(Engine& engine, AttemptSpec spec, int attempts_max,
-                                   const std::function<base::Status(const AttemptResult&)>& accept) {
+Result<AttemptResult> run_document(
+    Engine& engine, AttemptSpec spec, int attempts_max,
+    const std::function<base::Status(const AttemptResult&)>& accept) {
   std::string brief = spec.brief;
   for (int n = 0; n < attempts_max; ++n, ++spec.number) {
     spec.id = spec.task + ".a" + std::to_string(spec.number);
@@ -272,7 +274,8 @@ Result<AttemptResult> run_document(Engine& engine, AttemptSpec spec, int attempt
       problem = accepted.error().message();
     }
     if (n + 1 == attempts_max) {
-      return Error(ErrorCode::kLimit, "'" + spec.task + "' was not brought to an acceptable end in " +
+      return Error(ErrorCode::kLimit, "'" + spec.task +
+                                          "' was not brought to an acceptable end in " +
                                           std::to_string(attempts_max) + " attempts: " + problem);
     }
     spec.brief = brief + "\n\nThe last attempt was not accepted: " + problem + "\n";

@@ -1,8 +1,5 @@
 #include "team/stages/builder.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "base/check.h"
 #include "base/files.h"
 #include "base/hash.h"
@@ -13,6 +10,9 @@
 #include "team/stages/gating.h"
 #include "team/stages/prompts.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace team {
 namespace {
 
@@ -21,7 +21,8 @@ using base::ErrorCode;
 using base::Json;
 using base::Result;
 
-constexpr i64 kTickUs = 1'000'000;  // the scheduler's time: one second a decision, the same on replay
+constexpr i64 kTickUs =
+    1'000'000;  // the scheduler's time: one second a decision, the same on replay
 constexpr i64 kLeaseUs = i64{1} << 60;  // attempts are threads of ours and cannot go missing
 
 Json strings(const std::vector<std::string>& list) {
@@ -37,7 +38,8 @@ Builder::~Builder() {
 }
 
 Builder::Work& Builder::work(const std::string& id) {
-  auto at = std::find_if(tasks_.begin(), tasks_.end(), [&](const Work& w) { return w.doc.id == id; });
+  auto at =
+      std::find_if(tasks_.begin(), tasks_.end(), [&](const Work& w) { return w.doc.id == id; });
   CHECK(at != tasks_.end());
   return *at;
 }
@@ -95,7 +97,8 @@ base::Status Builder::run(Stage stage) {
     std::vector<PlanAction> actions =
         plan(graph(), tick_ * kTickUs, engine_.config.capacity, engine_.config.seed);
     if (actions.empty() && running_.empty()) {
-      return Error(ErrorCode::kInternal, "the plan cannot go on: no task is ready and none is live");
+      return Error(ErrorCode::kInternal,
+                   "the plan cannot go on: no task is ready and none is live");
     }
     for (const PlanAction& action : actions) TRY(perform(action));
     if (actions.empty()) TRY(wait_for_one());
@@ -110,10 +113,14 @@ base::Status Builder::perform(const PlanAction& action) {
       first.state = TaskState::kReady;
       first.waiting_since_us = tick_ * kTickUs;
       return engine_.main.emit("task.ready", Json::object({{"id", first.doc.id}}));
-    case PlanKind::kLease: return lease(first);
-    case PlanKind::kGate: return gate(first);
-    case PlanKind::kMerge: return merge(action.tasks);
-    case PlanKind::kExpire: return {};  // not with leases that never end
+    case PlanKind::kLease:
+      return lease(first);
+    case PlanKind::kGate:
+      return gate(first);
+    case PlanKind::kMerge:
+      return merge(action.tasks);
+    case PlanKind::kExpire:
+      return {};  // not with leases that never end
   }
   return {};
 }
@@ -209,7 +216,8 @@ base::Status Builder::wait_for_one() {
   std::string id = who["attempt"].as_string();
   auto at = running_.find(id);
   if (at == running_.end()) {
-    return Error(ErrorCode::kConflict, "the record names attempt " + id + ", which was not started");
+    return Error(ErrorCode::kConflict,
+                 "the record names attempt " + id + ", which was not started");
   }
   at->second.thread.join();
   AttemptResult result = TRY(std::move(*at->second.result));
@@ -224,9 +232,9 @@ base::Status Builder::wait_for_one() {
 base::Status Builder::take_in(Work& task, const std::string& attempt, const AttemptResult& result) {
   task.last_state = result.state;
   if (result.end != AttemptEnd::kSubmitted) {
-    return bounce(task, std::string("attempt:") + name_of(result.end),
-                  std::string("the attempt ended as ") + name_of(result.end) + ": " + result.text + "\n",
-                  "");
+    return bounce(
+        task, std::string("attempt:") + name_of(result.end),
+        std::string("the attempt ended as ") + name_of(result.end) + ": " + result.text + "\n", "");
   }
   std::vector<std::string> refused;
   task.change = TRY(keep_allowed(task, result, refused));
@@ -240,8 +248,8 @@ base::Status Builder::take_in(Work& task, const std::string& attempt, const Atte
                            task.fence);
 }
 
-// The path policy: of what was handed in only files the task may touch are taken over; contracts, gates
-// and everybody else's files stay as they were.
+// The path policy: of what was handed in only files the task may touch are taken over; contracts,
+// gates and everybody else's files stay as they were.
 Result<std::string> Builder::keep_allowed(Work& task, const AttemptResult& result,
                                           std::vector<std::string>& refused) {
   std::string number = std::to_string(task.attempts);
@@ -322,11 +330,13 @@ base::Status Builder::gate(Work& task) {
   if (!TRY(review(task, candidate, seen))) return {};
   task.state = TaskState::kQueued;
   task.queue_position = ++queue_;
-  return engine_.main.emit("task.queued", Json::object({{"id", task.doc.id}, {"candidate", candidate}}));
+  return engine_.main.emit("task.queued",
+                           Json::object({{"id", task.doc.id}, {"candidate", candidate}}));
 }
 
 // A fresh pair of eyes on the change. True: no veto.
-Result<bool> Builder::review(Work& task, const std::string& candidate, const std::string& evidence) {
+Result<bool> Builder::review(Work& task, const std::string& candidate,
+                             const std::string& evidence) {
   std::string diff = TRY(engine_.repo.diff(task.base, task.change));
   AttemptSpec spec;
   spec.task = task.doc.id + "-review";
@@ -348,8 +358,9 @@ Result<bool> Builder::review(Work& task, const std::string& candidate, const std
     feedback += "- " + f.severity + ", " + f.about + ": " + f.text + "\n";
   }
   std::string id = task.doc.id + ".r" + std::to_string(task.attempts);
-  TRY(engine_.main.emit(verdict.veto ? "review.vetoed" : "review.passed",
-                        Json::object({{"id", id}, {"task", task.doc.id}, {"findings", std::move(findings)}})));
+  TRY(engine_.main.emit(
+      verdict.veto ? "review.vetoed" : "review.passed",
+      Json::object({{"id", id}, {"task", task.doc.id}, {"findings", std::move(findings)}})));
   if (!verdict.veto) return true;
   TRY(bounce(task, "review", "the reviewer vetoed it:\n" + feedback, ""));
   return false;
@@ -391,7 +402,8 @@ Result<bool> Builder::tip_passes(const std::vector<std::string>& stack, int heig
   std::string tip = engine_.head;
   std::vector<std::string> gates;
   for (const Work& w : tasks_) {
-    if (w.state == TaskState::kMerged) gates.insert(gates.end(), w.doc.gates.begin(), w.doc.gates.end());
+    if (w.state == TaskState::kMerged)
+      gates.insert(gates.end(), w.doc.gates.begin(), w.doc.gates.end());
   }
   for (int i = 0; i < height; ++i) {
     Work& task = work(stack[static_cast<size_t>(i)]);
@@ -433,7 +445,8 @@ base::Status Builder::bounce(Work& task, const std::string& signature, const std
                                                       {"signature", signature},
                                                       {"evidence", evidence},
                                                       {"rung", task.rung}})));
-  if (task.rung >= engine_.config.attempts_max || task.attempts >= 2 * engine_.config.attempts_max) {
+  if (task.rung >= engine_.config.attempts_max ||
+      task.attempts >= 2 * engine_.config.attempts_max) {
     task.state = TaskState::kEscalated;
     return engine_.main.emit("task.escalated", Json::object({{"id", task.doc.id}}));
   }
@@ -442,7 +455,8 @@ base::Status Builder::bounce(Work& task, const std::string& signature, const std
   return engine_.main.emit("task.ready", Json::object({{"id", task.doc.id}}));
 }
 
-base::Status Builder::reopen(const std::string& id, const Evidence& evidence, Visibility visibility) {
+base::Status Builder::reopen(const std::string& id, const Evidence& evidence,
+                             Visibility visibility) {
   return bounce(work(id), failure_signature(evidence), feedback_for_agent(evidence, visibility),
                 evidence.id);
 }

@@ -1,11 +1,14 @@
-// Build: the loop that turns tasks into merged commits. It asks the scheduler what to do, leases tasks
-// to attempts on threads, gates what they hand in, and merges through the queue. A gate's failure
-// bounces the task up a ladder: same context, fresh context, a stated different hypothesis, and then
-// the line stops and the task is escalated.
+// Build: the loop that turns tasks into merged commits. It asks the scheduler what to do, leases
+// tasks to attempts on threads, gates what they hand in, and merges through the queue. A gate's
+// failure bounces the task up a ladder: same context, fresh context, a stated different hypothesis,
+// and then the line stops and the task is escalated.
 //
 // Which attempt ended first is recorded, so a replay takes the same decisions in the same order.
 // Single-threaded but for the attempts it starts and joins.
 #pragma once
+
+#include "team/stages/attempt.h"
+#include "team/stages/engine.h"
 
 #include <condition_variable>
 #include <map>
@@ -14,9 +17,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "team/stages/attempt.h"
-#include "team/stages/engine.h"
 
 namespace team {
 

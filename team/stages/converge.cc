@@ -51,10 +51,10 @@ Result<Draft> draft_spec(Engine& engine, int number, std::string brief, const st
                                })),
               0};
   draft.next_number = used + 1;
-  TRY(engine.main.emit("spec.draft",
-                       Json::object({{"id", "S1"},
-                                     {"title", engine.spec.title},
-                                     {"criteria", static_cast<i64>(engine.spec.criteria.size())}})));
+  TRY(engine.main.emit(
+      "spec.draft", Json::object({{"id", "S1"},
+                                  {"title", engine.spec.title},
+                                  {"criteria", static_cast<i64>(engine.spec.criteria.size())}})));
   return draft;
 }
 
@@ -89,15 +89,14 @@ Result<std::string> agree_on_spec(Engine& engine) {
                            draft.attempt.workspace));
   }
   for (const Assumption& a : engine.spec.assumptions) {
-    TRY(engine.main.emit("assumption.made", Json::object({{"id", a.id},
-                                                          {"question", a.question},
-                                                          {"choice", a.choice}})));
+    TRY(engine.main.emit(
+        "assumption.made",
+        Json::object({{"id", a.id}, {"question", a.question}, {"choice", a.choice}})));
   }
   for (const Criterion& c : engine.spec.criteria) {
-    TRY(engine.main.emit("criterion.unbound",
-                         Json::object({{"id", c.id},
-                                       {"text", c.text},
-                                       {"visibility", name_of(c.visibility)}})));
+    TRY(engine.main.emit(
+        "criterion.unbound",
+        Json::object({{"id", c.id}, {"text", c.text}, {"visibility", name_of(c.visibility)}})));
   }
   return base::read_file(draft.attempt.workspace + "/spec.json");
 }
@@ -128,8 +127,9 @@ Result<Json> validate_one(Engine& engine, const GateSpec& gate, const std::strin
                       .request = to_json(gate)};
   if (!engine.main.replaying()) engine.watcher.activity("validate " + gate.id, "must fail here");
   Json json = TRY(engine.main.once(intent, [&]() -> Result<Json> {
-    Validation validation = TRY(validate_gate(
-        engine.runner, gate, sealed, {{.name = "do-nothing", .source = do_nothing, .must_pass = false}}));
+    Validation validation =
+        TRY(validate_gate(engine.runner, gate, sealed,
+                          {{.name = "do-nothing", .source = do_nothing, .must_pass = false}}));
     Json checks = Json::array();
     for (const ValidationFinding& f : validation.findings) {
       checks.push(Json::object({{"on", f.name},
@@ -176,13 +176,14 @@ base::Status bind_criteria(Engine& engine, const Json& validations) {
     for (const std::string& id : c.gates) {
       denominator += static_cast<i64>(engine.gate(id)->manifest.size());
       for (const Json& check : validations[id]["checks"].items()) {
-        Json named = Json::object({{"gate", id}, {"on", check["on"]}, {"verdict", check["verdict"]}});
+        Json named =
+            Json::object({{"gate", id}, {"on", check["on"]}, {"verdict", check["verdict"]}});
         checks.push(std::move(named));
       }
     }
-    TRY(engine.main.emit("criterion.validated", Json::object({{"id", c.id},
-                                                              {"denominator", denominator},
-                                                              {"checks", std::move(checks)}})));
+    TRY(engine.main.emit(
+        "criterion.validated",
+        Json::object({{"id", c.id}, {"denominator", denominator}, {"checks", std::move(checks)}})));
   }
   return {};
 }
@@ -200,9 +201,10 @@ base::Status converge(Engine& engine) {
   oracle.stage = Stage::kConverge;
   oracle.brief = oracle_brief(engine.spec, spec_text);
   Json validations;
-  AttemptResult written = TRY(run_document(
-      engine, oracle, kDocumentAttempts,
-      [&](const AttemptResult& result) { return accept_gates(engine, result, validations); }));
+  AttemptResult written =
+      TRY(run_document(engine, oracle, kDocumentAttempts, [&](const AttemptResult& result) {
+        return accept_gates(engine, result, validations);
+      }));
   TRY(bind_criteria(engine, validations));
 
   // Sealed: a copy no agent is ever given, named by its content.
@@ -210,14 +212,16 @@ base::Status converge(Engine& engine) {
       {.key = "seal", .kind = "gates.seal", .cls = EffectClass::kPure, .request = Json("sealed")},
       [&]() -> Result<Json> {
         TRY(base::remove_tree(engine.sealed()));
-        Workspace copy = TRY(Workspace::fork_directory(written.workspace + "/sealed", engine.sealed()));
+        Workspace copy =
+            TRY(Workspace::fork_directory(written.workspace + "/sealed", engine.sealed()));
         return Json::object({{"tree", TRY(copy.tree_hash())}});
       }));
-  TRY(engine.main.emit("spec.frozen", Json::object({{"id", "S1"},
-                                                    {"version", 1},
-                                                    {"text", spec_text},
-                                                    {"sealed", sealed["tree"]},
-                                                    {"gates", static_cast<i64>(engine.gates.size())}})));
+  TRY(engine.main.emit("spec.frozen",
+                       Json::object({{"id", "S1"},
+                                     {"version", 1},
+                                     {"text", spec_text},
+                                     {"sealed", sealed["tree"]},
+                                     {"gates", static_cast<i64>(engine.gates.size())}})));
   return engine.main.emit("stage.done", Json::object({{"id", "converge"}}));
 }
 

@@ -22,13 +22,13 @@ Json strings(const std::vector<std::string>& list) {
 
 base::Status record_decisions(Engine& engine) {
   for (const DecisionDoc& d : engine.design.decisions) {
-    TRY(engine.main.emit("decision.open", Json::object({{"id", d.id},
-                                                        {"question", d.question},
-                                                        {"options", strings(d.options)}})));
-    TRY(engine.main.emit("decision.decided", Json::object({{"id", d.id},
-                                                           {"choice", d.choice},
-                                                           {"why", d.why},
-                                                           {"trigger", d.trigger}})));
+    TRY(engine.main.emit(
+        "decision.open",
+        Json::object({{"id", d.id}, {"question", d.question}, {"options", strings(d.options)}})));
+    TRY(engine.main.emit(
+        "decision.decided",
+        Json::object(
+            {{"id", d.id}, {"choice", d.choice}, {"why", d.why}, {"trigger", d.trigger}})));
   }
   return {};
 }
@@ -59,7 +59,10 @@ base::Status review_design(Engine& engine, const std::string& spec, const std::s
 // The contracts become the first commit; their hashes are what "frozen" means.
 base::Status freeze_contracts(Engine& engine, const std::string& workspace) {
   Json frozen = TRY(engine.main.once(
-      {.key = "freeze", .kind = "design.freeze", .cls = EffectClass::kExternal, .request = Json("v1")},
+      {.key = "freeze",
+       .kind = "design.freeze",
+       .cls = EffectClass::kExternal,
+       .request = Json("v1")},
       [&]() -> Result<Json> {
         base::TempDir staging("fleet-design");
         Json files = Json::object();
@@ -77,10 +80,10 @@ base::Status freeze_contracts(Engine& engine, const std::string& workspace) {
         return Json::object({{"commit", commit}, {"files", std::move(files)}});
       }));
   engine.head = frozen["commit"].as_string();
-  return engine.main.emit("design.frozen", Json::object({{"id", "design"},
-                                                         {"version", 1},
-                                                         {"commit", engine.head},
-                                                         {"files", frozen["files"]}}));
+  return engine.main.emit(
+      "design.frozen",
+      Json::object(
+          {{"id", "design"}, {"version", 1}, {"commit", engine.head}, {"files", frozen["files"]}}));
 }
 
 }  // namespace
@@ -125,7 +128,7 @@ base::Status plan_work(Engine& engine) {
                      engine.plan = TRY(plan_from_json(TRY(read_document(result, "plan.json"))));
                      return check_plan(engine.plan, engine.spec, engine.design, engine.gates);
                    }));
-  return engine.main.emit("stage.done", Json::object({{"id", "plan"}}));
+  return {};
 }
 
 }  // namespace team

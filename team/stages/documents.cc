@@ -1,9 +1,9 @@
 #include "team/stages/documents.h"
 
+#include "team/core/glob.h"
+
 #include <algorithm>
 #include <set>
-
-#include "team/core/glob.h"
 
 namespace team {
 namespace {
@@ -14,7 +14,9 @@ using base::Json;
 using base::Result;
 using Strings = std::vector<std::string>;
 
-Error bad(std::string message) { return Error(ErrorCode::kInvalidArgument, std::move(message)); }
+Error bad(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
 
 // Reads the members of one object strictly: every key must be asked for.
 class Reader {
@@ -135,9 +137,8 @@ Result<SpecDoc> spec_from_json(const Json& json) {
 }
 
 int CritiqueDoc::blocking() const {
-  return static_cast<int>(std::count_if(findings.begin(), findings.end(), [](const Finding& f) {
-    return f.severity == "blocking";
-  }));
+  return static_cast<int>(std::count_if(findings.begin(), findings.end(),
+                                        [](const Finding& f) { return f.severity == "blocking"; }));
 }
 
 Result<CritiqueDoc> critique_from_json(const Json& json) {
@@ -167,8 +168,8 @@ Result<DesignDoc> design_from_json(const Json& json) {
   TRY(in.status());
   for (const Json& item : decisions) {
     Reader d(item, "a decision");
-    DecisionDoc decision{d.need("id"), d.need("question"), d.need("choice"), d.need("why"),
-                         d.need("trigger"), d.strings("options")};
+    DecisionDoc decision{d.need("id"),  d.need("question"), d.need("choice"),
+                         d.need("why"), d.need("trigger"),  d.strings("options")};
     TRY(d.status());
     if (decision.options.size() < 2) {
       return bad("decision " + decision.id + " needs two or more options");
@@ -275,8 +276,8 @@ Result<std::vector<FaultDoc>> faults_from_json(const Json& json) {
     fault.after = f.strings("after");
     fault.expect = f.text("expect");
     TRY(f.status());
-    if (fault.kind != "kill" && fault.kind != "input") {
-      return bad("fault " + fault.id + " has kind '" + fault.kind + "'; use kill or input");
+    if (fault.kind != "kill" && fault.kind != "input" && fault.kind != "check") {
+      return bad("fault " + fault.id + " has kind '" + fault.kind + "'; use kill, input or check");
     }
     out.push_back(std::move(fault));
   }
@@ -286,8 +287,8 @@ Result<std::vector<FaultDoc>> faults_from_json(const Json& json) {
 base::Status check_binding(const SpecDoc& spec, const std::vector<GateSpec>& gates) {
   for (const Criterion& criterion : spec.criteria) {
     for (const std::string& id : criterion.gates) {
-      auto gate = std::find_if(gates.begin(), gates.end(),
-                               [&](const GateSpec& g) { return g.id == id; });
+      auto gate =
+          std::find_if(gates.begin(), gates.end(), [&](const GateSpec& g) { return g.id == id; });
       if (gate == gates.end()) {
         return bad("criterion " + criterion.id + " names gate " + id + ", which does not exist");
       }

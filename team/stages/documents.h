@@ -1,17 +1,17 @@
-// The documents that roles hand in: spec, critique, design, plan, review, mutants, hypothesis, faults.
-// All are JSON files in the workspace of an attempt, read strictly: an unknown key, a missing field
-// or an id that points nowhere is an error with a sentence that goes back to the author.
-// Thread-safe: plain values, pure functions.
+// The documents that roles hand in: spec, critique, design, plan, review, mutants, hypothesis,
+// faults. All are JSON files in the workspace of an attempt, read strictly: an unknown key, a
+// missing field or an id that points nowhere is an error with a sentence that goes back to the
+// author. Thread-safe: plain values, pure functions.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
 #include "team/core/gate_spec.h"
 #include "team/core/names.h"
 #include "team/core/scheduler.h"
+
+#include <string>
+#include <vector>
 
 namespace team {
 
@@ -28,12 +28,12 @@ struct Assumption {
 
 // How the product is built and served: fixed by the spec, so that tests can be written before code.
 struct ProductInterface {
-  std::vector<std::string> build;   // argv, in the source folder
-  std::vector<std::string> serve;   // argv with {product} {data} {port}; empty: nothing to operate
-  std::vector<std::string> probe;   // argv with {port}
-  std::string probe_expect;         // what the probe must print
-  std::string benchmark_gate;       // "" : no performance loop
-  std::string benchmark_metric;     // higher is better
+  std::vector<std::string> build;  // argv, in the source folder
+  std::vector<std::string> serve;  // argv with {product} {data} {port}; empty: nothing to operate
+  std::vector<std::string> probe;  // argv with {port}
+  std::string probe_expect;        // what the probe must print
+  std::string benchmark_gate;      // "" : no performance loop
+  std::string benchmark_metric;    // higher is better
   int experiments_max = 2;
 };
 
@@ -92,8 +92,8 @@ struct HypothesisDoc {
 base::Result<HypothesisDoc> hypothesis_from_json(const base::Json& json);
 
 struct FaultDoc {
-  std::string id, title, kind;  // kill | input
-  std::string bytes;            // input: what is sent to the port
+  std::string id, title, kind;      // kill | input | check (only looks)
+  std::string bytes;                // input: what is sent to the port
   std::vector<std::string> load;    // kill: argv that runs while it happens
   std::vector<std::string> before;  // kill: argv that prepares
   std::vector<std::string> after;   // argv that checks

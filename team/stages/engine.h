@@ -2,15 +2,10 @@
 // history, and what earlier stages have settled. Stages are functions over it, in the order of the
 // files converge, design, plan, build, verify, tune, operate; run.cc calls them.
 //
-// A Result error from a stage means the surroundings failed (no model, no space, a diverged record):
-// the run halts and can be resumed. Unmet criteria are not errors; they are what the run is about.
-// Threads: stages run on one thread, attempts may run on others (attempt.h).
+// A Result error from a stage means the surroundings failed (no model, no space, a diverged
+// record): the run halts and can be resumed. Unmet criteria are not errors; they are what the run
+// is about. Threads: stages run on one thread, attempts may run on others (attempt.h).
 #pragma once
-
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "team/core/evidence.h"
 #include "team/core/scheduler.h"
@@ -22,21 +17,26 @@
 #include "team/stages/documents.h"
 #include "team/stages/product_repo.h"
 
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
 namespace team {
 
 struct EngineConfig {
   std::string run;
   std::string intent;
-  std::string folder;       // of the run
-  std::string model;        // name sent to the back end
-  std::string backend;      // for usage rows: "recorded", "openai"
-  bool recorded = false;    // the model's words come from a script; the report says so
+  std::string folder;     // of the run
+  std::string model;      // name sent to the back end
+  std::string backend;    // for usage rows: "recorded", "openai"
+  bool recorded = false;  // the model's words come from a script; the report says so
   Price price;
   i64 budget_nusd = 350'000'000'000;
   PlanCapacity capacity;
   u64 seed = 1;
-  int attempts_max = 4;     // rungs of the bounce ladder before a task is escalated
-  int port = 7379;          // where the product serves
+  int attempts_max = 4;  // rungs of the bounce ladder before a task is escalated
+  int port = 7379;       // where the product serves
 };
 
 // Hears what goes on, for the live view. Calls may come from several threads.
@@ -67,10 +67,10 @@ struct Engine {
   std::vector<GateSpec> gates;  // sealed at the freeze; grows by reproductions of incidents
   DesignDoc design;
   PlanDoc plan;
-  std::string head;             // commit that everything merged so far adds up to
+  std::string head;  // commit that everything merged so far adds up to
 
-  std::map<std::string, Built> built;         // by tree
-  std::map<std::string, Evidence> evidence;   // by gate id + tree: a tree is never gated twice
+  std::map<std::string, Built> built;        // by tree
+  std::map<std::string, Evidence> evidence;  // by gate id + tree: a tree is never gated twice
   int evidence_count = 0;
   std::set<std::string> passed;  // criteria that pass on the head
 

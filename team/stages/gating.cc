@@ -1,11 +1,11 @@
 #include "team/stages/gating.h"
 
+#include "base/files.h"
+#include "base/hash.h"
+
 #include <algorithm>
 #include <functional>
 #include <set>
-
-#include "base/files.h"
-#include "base/hash.h"
 
 namespace team {
 
@@ -21,7 +21,8 @@ namespace {
 
 // Runs it as a recorded effect; the log goes to a blob.
 Result<Json> gate_effect(Engine& engine, const GateSpec& gate, const GateInput& input,
-                         const std::string& tree, const std::function<base::Status()>& prepare = {}) {
+                         const std::string& tree,
+                         const std::function<base::Status()>& prepare = {}) {
   EffectIntent intent{.key = "gate." + gate.id,
                       .kind = "gate.run",
                       .cls = EffectClass::kPure,
@@ -57,8 +58,8 @@ Result<Evidence> run_gate(Engine& engine, const GateSpec& gate, const std::strin
   std::string key = gate.id + "@" + tree;
   auto known = engine.evidence.find(key);
   if (known != engine.evidence.end()) return known->second;
-  Json json = TRY(gate_effect(
-      engine, gate, {.product = folder, .sealed = engine.sealed(), .keep_at = ""}, tree));
+  Json json = TRY(gate_effect(engine, gate,
+                              {.product = folder, .sealed = engine.sealed(), .keep_at = ""}, tree));
   Evidence evidence = TRY(record(engine, gate, std::move(json)));
   // A gate that could not be run says nothing: it may be tried again.
   if (evidence.verdict != Verdict::kError) engine.evidence[key] = evidence;
@@ -90,8 +91,9 @@ Result<Built> build_commit(Engine& engine, const std::string& commit) {
     TRY(base::remove_tree(built.folder));
     return engine.repo.checkout(commit, sources);
   };
-  Json json = TRY(gate_effect(
-      engine, gate, {.product = sources, .sealed = "", .keep_at = built.folder}, built.tree, prepare));
+  Json json =
+      TRY(gate_effect(engine, gate, {.product = sources, .sealed = "", .keep_at = built.folder},
+                      built.tree, prepare));
   built.evidence = TRY(record(engine, gate, std::move(json)));
   built.ok = built.evidence.verdict == Verdict::kPass;
   TRY(base::remove_tree(sources));
@@ -117,7 +119,8 @@ Result<std::vector<GateSpec>> load_gate_folder(const std::string& folder) {
   std::set<std::string> ids;
   auto names = base::list_directory(folder);
   if (!names.ok()) {
-    return base::Error(base::ErrorCode::kInvalidArgument, "there is no folder of gates at " + folder);
+    return base::Error(base::ErrorCode::kInvalidArgument,
+                       "there is no folder of gates at " + folder);
   }
   for (const std::string& name : *names) {
     if (name.size() < 5 || name.substr(name.size() - 5) != ".json") continue;

@@ -1,11 +1,11 @@
-// Running gates from the main strand: evidence with an id, a row in the ledger, and never the same gate
-// on the same tree twice. Also building a commit into a folder that other gates run on.
+// Running gates from the main strand: evidence with an id, a row in the ledger, and never the same
+// gate on the same tree twice. Also building a commit into a folder that other gates run on.
 #pragma once
+
+#include "team/stages/engine.h"
 
 #include <string>
 #include <vector>
-
-#include "team/stages/engine.h"
 
 namespace team {
 

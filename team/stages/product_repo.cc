@@ -1,10 +1,10 @@
 #include "team/stages/product_repo.h"
 
-#include <sstream>
-#include <utility>
-
 #include "base/files.h"
 #include "base/process.h"
+
+#include <sstream>
+#include <utility>
 
 namespace team {
 namespace {
@@ -32,9 +32,12 @@ base::Result<base::ProcessResult> run_git(const std::string& repo, Strings argum
   base::ProcessSpec spec;
   spec.argv = {"git", "--git-dir=" + repo};
   for (std::string& argument : arguments) spec.argv.push_back(std::move(argument));
-  spec.extra_env = {{"GIT_CONFIG_NOSYSTEM", "1"},    {"GIT_CONFIG_GLOBAL", "/dev/null"},
-                    {"GIT_AUTHOR_NAME", "fleet"},    {"GIT_AUTHOR_EMAIL", "fleet@localhost"},
-                    {"GIT_COMMITTER_NAME", "fleet"}, {"GIT_COMMITTER_EMAIL", "fleet@localhost"},
+  spec.extra_env = {{"GIT_CONFIG_NOSYSTEM", "1"},
+                    {"GIT_CONFIG_GLOBAL", "/dev/null"},
+                    {"GIT_AUTHOR_NAME", "fleet"},
+                    {"GIT_AUTHOR_EMAIL", "fleet@localhost"},
+                    {"GIT_COMMITTER_NAME", "fleet"},
+                    {"GIT_COMMITTER_EMAIL", "fleet@localhost"},
                     {"GIT_AUTHOR_DATE", "2026-01-01T00:00:00Z"},
                     {"GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z"}};
   for (auto& pair : env) spec.extra_env.push_back(std::move(pair));
@@ -75,8 +78,8 @@ base::Result<std::string> ProductRepo::commit_tree(const std::string& tree, cons
 base::Result<std::string> ProductRepo::commit(const std::string& folder, const std::string& parent,
                                               const std::string& message) const {
   base::TempDir scratch("fleet-index");
-  std::vector<std::pair<std::string, std::string>> env = {
-      {"GIT_INDEX_FILE", scratch / "index"}, {"GIT_WORK_TREE", folder}};
+  std::vector<std::pair<std::string, std::string>> env = {{"GIT_INDEX_FILE", scratch / "index"},
+                                                          {"GIT_WORK_TREE", folder}};
   TRY(git({"add", "--all", "--force", "--", ".", ":(exclude)build"}, env));
   std::string tree = TRY(git({"write-tree"}, env));
   Strings parents;
@@ -91,8 +94,8 @@ base::Result<std::string> ProductRepo::tree(const std::string& commit) const {
 base::Status ProductRepo::checkout(const std::string& commit, const std::string& folder) const {
   TRY(base::make_directories(folder));
   base::TempDir scratch("fleet-index");
-  std::vector<std::pair<std::string, std::string>> env = {
-      {"GIT_INDEX_FILE", scratch / "index"}, {"GIT_WORK_TREE", folder}};
+  std::vector<std::pair<std::string, std::string>> env = {{"GIT_INDEX_FILE", scratch / "index"},
+                                                          {"GIT_WORK_TREE", folder}};
   TRY(git({"read-tree", commit}, env));
   TRY(git({"checkout-index", "--all", "--force"}, env));
   return {};

@@ -4,12 +4,12 @@
 // Errors: kIo with git's own words; kConflict from merge(). Thread-safe: git locks its own files.
 #pragma once
 
+#include "base/result.h"
+#include "base/types.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/result.h"
-#include "base/types.h"
 
 namespace team {
 

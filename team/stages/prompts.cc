@@ -77,7 +77,8 @@ Contracts are frozen: coders may read them but not change them.
 
 std::string design_review_brief(const std::string& spec_text) {
   return "Specification:\n" + spec_text +
-         "\n\nAttack the design in this folder (design.json and the contract files): which criterion "
+         "\n\nAttack the design in this folder (design.json and the contract files): which "
+         "criterion "
          "can it not meet, which contract will have to change?\n";
 }
 
@@ -110,7 +111,8 @@ std::string task_brief(const TaskDoc& task, const SpecDoc& spec, const DesignDoc
   if (feedback.empty()) return out;
   out += "\nThe last attempt came back:\n" + feedback;
   if (rung >= 2) out += "Start afresh: do not trust the earlier approach.\n";
-  if (rung >= 3) out += "State a hypothesis different from the earlier ones before you change code.\n";
+  if (rung >= 3)
+    out += "State a hypothesis different from the earlier ones before you change code.\n";
   return out;
 }
 
@@ -130,7 +132,8 @@ std::string mutants_brief(const SpecDoc& spec) {
       "The sources are in this folder. Write mutants.json: small wrong versions, at least one for "
       "each criterion where that is possible; your gates must catch every one.\n"
       "{\"mutants\": [{\"id\": \"M1\", \"criterion\": \"C1\", \"file\": \"src/x.cc\", \"search\": "
-      "\"text that occurs once\", \"replace\": \"...\", \"why\": \"what it breaks\"}]}\nCriteria:\n";
+      "\"text that occurs once\", \"replace\": \"...\", \"why\": \"what it "
+      "breaks\"}]}\nCriteria:\n";
   for (const Criterion& c : spec.criteria) out += "  " + c.id + ": " + c.text + "\n";
   return out;
 }
@@ -153,14 +156,15 @@ Plan the faults for the canary. Write faults.json:
              "after": [argv], "expect": "what `after` prints"},
             {"id": "F2", "title": "...", "kind": "input", "bytes": "raw bytes for the port",
              "after": [argv], "expect": "..."}]}
-argv may use {port}. `kill` kills the server with SIGKILL while `load` runs.
+A third kind, "check", only runs `after`. argv may use {port}. `kill` kills the server with SIGKILL while `load` runs.
 )";
 }
 
 std::string reproduction_brief(const std::string& incident, const std::string& gate_id,
                                const std::string& criterion) {
   return "In operation this happened:\n" + incident +
-         "\nWrite a gate that reproduces it: it must fail on the product as it is and pass once it is "
+         "\nWrite a gate that reproduces it: it must fail on the product as it is and pass once it "
+         "is "
          "mended. Its id is " +
          gate_id + ", its criterion " + criterion + ".\n" + kGateShape;
 }

@@ -1,13 +1,13 @@
-// The words the engine says to agents: one function per brief. Text only; everything volatile (times,
-// process ids, paths of this machine) is kept out, so that a request is the same on every replay.
-// Thread-safe: pure functions.
+// The words the engine says to agents: one function per brief. Text only; everything volatile
+// (times, process ids, paths of this machine) is kept out, so that a request is the same on every
+// replay. Thread-safe: pure functions.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "team/core/evidence.h"
 #include "team/stages/documents.h"
+
+#include <string>
+#include <vector>
 
 namespace team {
 

@@ -1,9 +1,5 @@
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <optional>
-
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "team/core/glob.h"
 #include "team/core/stats.h"
@@ -11,6 +7,10 @@
 #include "team/stages/gating.h"
 #include "team/stages/prompts.h"
 #include "team/stages/verify.h"
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
 
 namespace team {
 namespace {
@@ -82,26 +82,26 @@ class Measurement {
 
 // The same program against itself: a machine that sees a difference there is not fit to measure on.
 Result<bool> machine_is_fit(Engine& engine, const Built& baseline) {
-  Json aa = TRY(engine.main.once(
-      {.key = "measure.AA",
-       .kind = "perf.measure",
-       .cls = EffectClass::kPure,
-       .request = Json::object({{"tree", baseline.tree}, {"pairs", kAaPairs}})},
-      [&]() -> Result<Json> {
-        Measurement measurement(engine, "A/A");
-        base::Rng rng(engine.config.seed);
-        for (int i = 0; i < kAaPairs; ++i) {
-          TRY(measurement.pair(baseline.folder, baseline.folder, rng));
-        }
-        SignedRank test = signed_rank(measurement.ratios());
-        ShiftEstimate shift = hodges_lehmann(measurement.ratios(), 0.95);
-        return Json::object({{"p_greater", test.p_greater},
-                             {"p_less", test.p_less},
-                             {"shift", shift.shift},
-                             {"low", shift.low},
-                             {"high", shift.high},
-                             {"ratios", measurement.ratios_json()}});
-      }));
+  Json aa = TRY(
+      engine.main.once({.key = "measure.AA",
+                        .kind = "perf.measure",
+                        .cls = EffectClass::kPure,
+                        .request = Json::object({{"tree", baseline.tree}, {"pairs", kAaPairs}})},
+                       [&]() -> Result<Json> {
+                         Measurement measurement(engine, "A/A");
+                         base::Rng rng(engine.config.seed);
+                         for (int i = 0; i < kAaPairs; ++i) {
+                           TRY(measurement.pair(baseline.folder, baseline.folder, rng));
+                         }
+                         SignedRank test = signed_rank(measurement.ratios());
+                         ShiftEstimate shift = hodges_lehmann(measurement.ratios(), 0.95);
+                         return Json::object({{"p_greater", test.p_greater},
+                                              {"p_less", test.p_less},
+                                              {"shift", shift.shift},
+                                              {"low", shift.low},
+                                              {"high", shift.high},
+                                              {"ratios", measurement.ratios_json()}});
+                       }));
   engine.watcher.activity("A/A", "");
   bool fit = aa["p_greater"].as_double() > kAaAlpha / 2 && aa["p_less"].as_double() > kAaAlpha / 2;
   Json body = Json::object({{"id", "AA"}, {"fit", fit}, {"pairs", kAaPairs}});
@@ -119,7 +119,7 @@ Result<Json> measure(Engine& engine, const std::string& id, const Built& baselin
        .request = Json::object({{"baseline", baseline.tree}, {"candidate", candidate.tree}})},
       [&]() -> Result<Json> {
         Measurement measurement(engine, id);
-        base::Rng rng(engine.config.seed + std::hash<std::string>{}(id));
+        base::Rng rng(base::xxh3(base::as_bytes(id), engine.config.seed));
         std::optional<PerfDecision> decision;
         while (!decision) {
           TRY(measurement.pair(baseline.folder, candidate.folder, rng));
@@ -156,10 +156,11 @@ Result<Candidate> ask_for_change(Engine& engine, const std::string& id,
   spec.commit = engine.head;
   spec.read_only_globs = engine.design.contracts;
   Candidate out;
-  AttemptResult result = TRY(run_document(engine, spec, 2, [&](const AttemptResult& r) -> base::Status {
-    out.hypothesis = TRY(hypothesis_from_json(TRY(read_document(r, "hypothesis.json"))));
-    return {};
-  }));
+  AttemptResult result =
+      TRY(run_document(engine, spec, 2, [&](const AttemptResult& r) -> base::Status {
+        out.hypothesis = TRY(hypothesis_from_json(TRY(read_document(r, "hypothesis.json"))));
+        return {};
+      }));
   Json made = TRY(engine.main.once(
       {.key = "commit." + id,
        .kind = "change.commit",
@@ -175,7 +176,8 @@ Result<Candidate> ask_for_change(Engine& engine, const std::string& id,
             for (const std::string& glob : task.touches) owned = owned || glob_matches(glob, file);
           }
           if (!owned) continue;
-          TRY(base::write_file(staging / file, TRY(base::read_file(result.workspace + "/" + file))));
+          TRY(base::write_file(staging / file,
+                               TRY(base::read_file(result.workspace + "/" + file))));
         }
         return Json::object({{"commit", TRY(engine.repo.commit(staging.path(), engine.head,
                                                                id + ": " + out.hypothesis.idea))}});
@@ -198,7 +200,8 @@ Result<std::string> first_failure(Engine& engine, const Built& built) {
   return std::string();
 }
 
-base::Status run_experiment(Engine& engine, const std::string& id, std::vector<std::string>& tried) {
+base::Status run_experiment(Engine& engine, const std::string& id,
+                            std::vector<std::string>& tried) {
   Candidate candidate = TRY(ask_for_change(engine, id, tried));
   TRY(engine.main.emit("experiment.hypothesis",
                        Json::object({{"id", id},
@@ -239,7 +242,8 @@ base::Status run_experiment(Engine& engine, const std::string& id, std::vector<s
 
 base::Status tune(Engine& engine) {
   const ProductInterface& interface = engine.spec.interface;
-  if (interface.benchmark_gate.empty() || engine.gate(interface.benchmark_gate) == nullptr) return {};
+  if (interface.benchmark_gate.empty() || engine.gate(interface.benchmark_gate) == nullptr)
+    return {};
   Built baseline = TRY(build_commit(engine, engine.head));
   if (!TRY(machine_is_fit(engine, baseline))) return {};
   std::vector<std::string> tried;

@@ -1,14 +1,14 @@
 #include "team/stages/verify.h"
 
-#include <algorithm>
-#include <set>
-
 #include "base/files.h"
 #include "team/gate/gate_runner.h"
 #include "team/sandbox/workspace.h"
 #include "team/stages/attempt.h"
 #include "team/stages/gating.h"
 #include "team/stages/prompts.h"
+
+#include <algorithm>
+#include <set>
 
 namespace team {
 namespace {
@@ -37,8 +37,8 @@ Result<std::vector<Judgement>> judge(Engine& engine, const Built& built) {
         evidence = TRY(run_gate(engine, *engine.gate(id), built.folder, built.tree));
       }
       if (evidence.verdict == Verdict::kError) {
-        return Error(ErrorCode::kUnavailable,
-                     "gate " + id + " cannot be run here: " + evidence.why + "; mend it and resume");
+        return Error(ErrorCode::kUnavailable, "gate " + id + " cannot be run here: " +
+                                                  evidence.why + "; mend it and resume");
       }
       if (!judgement.pass) continue;  // still run: both pass rates need all numbers
       judgement.pass = evidence.verdict == Verdict::kPass;
@@ -52,7 +52,9 @@ Result<std::vector<Judgement>> judge(Engine& engine, const Built& built) {
 base::Status record(Engine& engine, const std::vector<Judgement>& judgements,
                     std::set<std::string>& passed_before) {
   for (const Judgement& j : judgements) {
-    std::string move = j.pass ? "passing" : passed_before.contains(j.criterion) ? "regressed" : "failing";
+    std::string move = j.pass                                ? "passing"
+                       : passed_before.contains(j.criterion) ? "regressed"
+                                                             : "failing";
     if (j.pass) passed_before.insert(j.criterion);
     TRY(engine.main.emit("criterion." + move, Json::object({{"id", j.criterion},
                                                             {"evidence", j.evidence.id},
@@ -177,7 +179,8 @@ Result<bool> kill_mutants(Engine& engine) {
   bool all = true;
   for (const MutantDoc& mutant : TRY(ask_for_mutants(engine))) {
     const Criterion* criterion = criterion_of(engine, mutant.criterion);
-    Json body = Json::object({{"id", mutant.id}, {"criterion", mutant.criterion}, {"why", mutant.why}});
+    Json body =
+        Json::object({{"id", mutant.id}, {"criterion", mutant.criterion}, {"why", mutant.why}});
     TRY(engine.main.emit("mutant.seeded", body));
     std::string commit = TRY(mutate(engine, mutant));
     Built built;
@@ -212,35 +215,38 @@ Result<bool> kill_mutants(Engine& engine) {
 base::Status seal_artifact(Engine& engine, const std::string& id) {
   Built built = TRY(build_commit(engine, engine.head));
   TRY(engine.main.emit("artifact.building", Json::object({{"id", id}, {"commit", engine.head}})));
-  Json sealed = TRY(engine.main.once(
-      {.key = "seal." + id,
-       .kind = "artifact.seal",
-       .cls = EffectClass::kExternal,
-       .request = Json::object({{"tree", built.tree}})},
-      [&]() -> Result<Json> {
-        std::string sources = engine.path("artifacts/" + id + ".src");
-        std::string again = engine.path("artifacts/" + id + ".again");
-        std::string folder = engine.path("artifacts/" + id);
-        for (const std::string& path : {sources, again, folder}) TRY(base::remove_tree(path));
-        TRY(base::make_directories(engine.path("artifacts")));
-        TRY(engine.repo.checkout(engine.head, sources));
-        Evidence second = TRY(engine.runner.run(build_gate(engine.spec.interface),
-                                                {.product = sources, .sealed = "", .keep_at = again}));
-        Workspace kept = TRY(Workspace::fork_directory(built.folder, folder));
-        std::string hash = TRY(kept.tree_hash());
-        bool same = false;
-        if (second.verdict == Verdict::kPass) {
-          Workspace other = TRY(Workspace::open(again));
-          same = TRY(other.tree_hash()) == hash;
-        }
-        TRY(base::remove_tree(sources));
-        TRY(base::remove_tree(again));
-        return Json::object({{"hash", hash}, {"reproducible", same}});
-      }));
-  return engine.main.emit("artifact.sealed", Json::object({{"id", id},
-                                                           {"hash", sealed["hash"]},
-                                                           {"tree", built.tree},
-                                                           {"reproducible", sealed["reproducible"]}}));
+  Json sealed =
+      TRY(engine.main.once({.key = "seal." + id,
+                            .kind = "artifact.seal",
+                            .cls = EffectClass::kExternal,
+                            .request = Json::object({{"tree", built.tree}})},
+                           [&]() -> Result<Json> {
+                             std::string sources = engine.path("artifacts/" + id + ".src");
+                             std::string again = engine.path("artifacts/" + id + ".again");
+                             std::string folder = engine.path("artifacts/" + id);
+                             for (const std::string& path : {sources, again, folder})
+                               TRY(base::remove_tree(path));
+                             TRY(base::make_directories(engine.path("artifacts")));
+                             TRY(engine.repo.checkout(engine.head, sources));
+                             Evidence second = TRY(engine.runner.run(
+                                 build_gate(engine.spec.interface),
+                                 {.product = sources, .sealed = "", .keep_at = again}));
+                             Workspace kept = TRY(Workspace::fork_directory(built.folder, folder));
+                             std::string hash = TRY(kept.tree_hash());
+                             bool same = false;
+                             if (second.verdict == Verdict::kPass) {
+                               Workspace other = TRY(Workspace::open(again));
+                               same = TRY(other.tree_hash()) == hash;
+                             }
+                             TRY(base::remove_tree(sources));
+                             TRY(base::remove_tree(again));
+                             return Json::object({{"hash", hash}, {"reproducible", same}});
+                           }));
+  return engine.main.emit("artifact.sealed",
+                          Json::object({{"id", id},
+                                        {"hash", sealed["hash"]},
+                                        {"tree", built.tree},
+                                        {"reproducible", sealed["reproducible"]}}));
 }
 
 }  // namespace team

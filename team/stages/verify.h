@@ -2,11 +2,11 @@
 // proved, and run under supervision. See engine.h for what errors mean.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "team/stages/builder.h"
 #include "team/stages/engine.h"
+
+#include <string>
+#include <vector>
 
 namespace team {
 

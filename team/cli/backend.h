@@ -1,0 +1,44 @@
+// From a run's request to a model to talk to: a live endpoint, or the recorded team, which is a
+// script played by the scripted model server over real HTTP. Keys come from the environment
+// (FLEET_MODEL_KEY), never from a file of the run.
+#pragma once
+
+#include "base/json.h"
+#include "base/result.h"
+#include "team/model/http_model.h"
+#include "team/model/script_server.h"
+#include "team/stages/run.h"
+
+#include <memory>
+#include <string>
+
+namespace team {
+
+// Everything a model needs to stay alive. Thread-safe once opened.
+class Backend {
+ public:
+  // Errors: kNotFound, kInvalidArgument (a broken script, named).
+  static base::Result<std::unique_ptr<Backend>> open(const RunRequest& request);
+  Model& model() { return *model_; }
+
+ private:
+  Backend() = default;
+  std::unique_ptr<ScriptServer> server_;
+  HttpTransport transport_;
+  std::unique_ptr<RateGate> gate_;
+  std::unique_ptr<HttpModel> model_;
+};
+
+// Reads a script; every string "@file:NAME" in it is replaced by the content of that file, beside
+// the script.
+base::Result<base::Json> load_script(const std::string& path);
+
+// FLEET_MODEL_URL, FLEET_MODEL and FLEET_MODEL_API, when set, turn the request into a live one.
+// Errors: kInvalidArgument when only some are set.
+base::Status apply_environment(RunRequest& request);
+
+// "examples/NAME" beneath the working folder or above the program. Errors: kNotFound.
+base::Result<std::string> find_example(const std::string& name);
+base::Result<RunRequest> load_example(const std::string& folder);
+
+}  // namespace team

@@ -1,0 +1,249 @@
+// fleet new, run, replay, fork, deploy: the commands that do something.
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "team/cli/backend.h"
+#include "team/cli/commands.h"
+#include "team/cli/live_view.h"
+#include "team/report/report.h"
+#include "team/stages/run.h"
+#include "team/stages/service.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+namespace team {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Json;
+
+// "Build a key-value server" -> "build-a-key-value".
+std::string slug_of(const std::string& text) {
+  std::string out;
+  int words = 1;
+  for (char c : text) {
+    bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
+    if (letter) {
+      out += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    } else if (!out.empty() && out.back() != '-') {
+      if (++words > 4) break;
+      out += '-';
+    }
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out.empty() ? "run" : out;
+}
+
+std::string free_name(const std::string& stem) {
+  std::string name = stem;
+  for (int n = 2; base::file_exists(runs_folder() + "/" + name + "/run.json"); ++n) {
+    name = stem + "-" + std::to_string(n);
+  }
+  return name;
+}
+
+base::Result<std::string> make_run(const CommandOptions& options) {
+  RunRequest request;
+  std::string stem;
+  if (!options.example.empty()) {
+    request = TRY(load_example(TRY(find_example(options.example))));
+    stem = slug_of(options.example);
+  } else {
+    if (options.intent.empty()) {
+      return Error(ErrorCode::kInvalidArgument, "say what to build: fleet new \"one sentence\"");
+    }
+    request.intent = options.intent;
+    stem = slug_of(options.intent);
+  }
+  TRY(apply_environment(request));
+  if (request.script.empty() && request.url.empty()) {
+    return Error(
+        ErrorCode::kUnavailable,
+        "no model: set FLEET_MODEL_URL, FLEET_MODEL and FLEET_MODEL_KEY, or use --example");
+  }
+  std::string name = options.run.empty() ? free_name(stem) : options.run;
+  request.id = name.substr(name.rfind('/') + 1);
+  std::string folder = name.find('/') == std::string::npos ? runs_folder() + "/" + name : name;
+  TRY(create_run(folder, request));
+  return folder;
+}
+
+// A seam for crash tests: FLEET_CRASH_AT=17:before kills this process at that commit.
+std::function<void(i64, bool)> crash_hook() {
+  const char* text = std::getenv("FLEET_CRASH_AT");
+  if (text == nullptr) return {};
+  std::string spec = text;
+  i64 at = std::atoll(spec.c_str());
+  bool after = spec.find("after") != std::string::npos;
+  return [at, after, commits = i64{0}](i64, bool is_after) mutable {
+    commits += !is_after;
+    if (commits == at && is_after == after) raise(SIGKILL);
+  };
+}
+
+void print_end(const std::string& folder, const RunRequest& request, const RunOutcome& outcome,
+               bool terminal) {
+  const char* bold = terminal ? "\033[1m" : "";
+  const char* reset = terminal ? "\033[0m" : "";
+  std::string name = folder.substr(folder.rfind('/') + 1);
+  std::printf("\n");
+  if (outcome.end == RunEnd::kMet) {
+    std::printf("%sEvery criterion is met.%s\n", bold, reset);
+  } else {
+    std::string unmet;
+    for (const std::string& id : outcome.unmet) unmet += (unmet.empty() ? "" : ", ") + id;
+    std::printf("%sNot met: %s%s   ask why with: fleet why %s --run %s\n", bold,
+                unmet.empty() ? "the product does not serve" : unmet.c_str(), reset,
+                outcome.unmet.empty() ? "run" : outcome.unmet[0].c_str(), name.c_str());
+  }
+  if (!request.script.empty()) {
+    std::printf(
+        "The model's words were recorded; files, builds, sandboxes, tests, measurements and\n"
+        "crashes were real.\n");
+  }
+  std::printf("  report    %s/report.html\n", folder.c_str());
+  std::printf("  cost      fleet cost --run %s\n", name.c_str());
+  if (outcome.end == RunEnd::kMet) std::printf("  serve it  fleet deploy --run %s\n", name.c_str());
+}
+
+base::Result<int> drive(const std::string& folder, const CommandOptions& options) {
+  RunRequest request = TRY(load_run(folder));
+  auto backend = TRY(Backend::open(request));
+  bool terminal = isatty(STDOUT_FILENO) != 0 && !options.json;
+  LiveView view({.terminal = terminal,
+                 .quiet = options.quiet || options.json,
+                 .title = request.intent,
+                 .words = request.script.empty() ? request.model : "recorded",
+                 .budget_nusd = request.budget_nusd});
+  RunOptions run{.folder = folder,
+                 .replay_only = false,
+                 .on_commit = crash_hook(),
+                 .on_event = [&](const Event& e, const RunState& s) { view.on_event(e, s); }};
+  auto outcome = execute_run(request, run, backend->model(), view);
+  view.finish();
+  (void)write_report(folder);
+  if (!outcome.ok()) return std::move(outcome).error();
+  if (options.json) {
+    Json unmet = Json::array();
+    for (const std::string& id : outcome->unmet) unmet.push(id);
+    Json out = Json::object({{"run", request.id}, {"met", outcome->end == RunEnd::kMet}});
+    out.set("unmet", std::move(unmet));
+    out.set("folder", folder);
+    std::printf("%s\n", out.dump().c_str());
+  } else {
+    print_end(folder, request, *outcome, terminal);
+  }
+  return outcome->end == RunEnd::kMet ? kExitMet : kExitUnmet;
+}
+
+volatile std::sig_atomic_t g_stop = 0;
+
+}  // namespace
+
+base::Result<int> command_new(const CommandOptions& options) {
+  std::string folder = TRY(make_run(options));
+  if (options.json) {
+    std::printf("%s\n", Json::object({{"folder", folder}}).dump().c_str());
+  } else {
+    std::printf("%s\nstart it with: fleet run --run %s\n", folder.c_str(),
+                folder.substr(folder.rfind('/') + 1).c_str());
+  }
+  return kExitMet;
+}
+
+base::Result<int> command_run(const CommandOptions& options) {
+  bool fresh = !options.example.empty() || !options.intent.empty();
+  std::string folder = fresh ? TRY(make_run(options)) : TRY(find_run(options.run));
+  return drive(folder, options);
+}
+
+// Runs the code over the record: every event must come out the same, nothing may be done.
+base::Result<int> command_replay(const CommandOptions& options) {
+  std::string folder = TRY(find_run(options.run));
+  RunRequest request = TRY(load_run(folder));
+  class NoModel : public Model {
+    CallResult complete(const ModelRequest&, const DeltaSink&) override {
+      CallResult result;
+      result.outcome = CallOutcome::kNoRecording;
+      return result;
+    }
+  } no_model;
+  LiveView view({.terminal = false, .quiet = true, .title = "", .words = "", .budget_nusd = 0});
+  auto outcome = TRY(execute_run(request, {.folder = folder, .replay_only = true}, no_model, view));
+  auto ledger = TRY(Ledger::open({.path = folder + "/ledger.db", .read_only = true}));
+  i64 events = ledger->state().last_seq();
+  if (options.json) {
+    std::printf("%s\n", Json::object({{"same", true}, {"events", events}}).dump().c_str());
+  } else {
+    std::printf("replayed %lld events: every one came out the same\n",
+                static_cast<long long>(events));
+  }
+  return outcome.end == RunEnd::kMet ? kExitMet : kExitUnmet;
+}
+
+// RUN@SEQ: a new run that shares the record up to SEQ and goes on from there.
+base::Result<int> command_fork(const CommandOptions& options) {
+  size_t at = options.id.rfind('@');
+  if (at == std::string::npos) {
+    return Error(ErrorCode::kInvalidArgument, "say where to fork: fleet fork RUN@SEQ");
+  }
+  std::string folder = TRY(find_run(options.id.substr(0, at)));
+  i64 seq = std::atoll(options.id.c_str() + at + 1);
+  RunRequest request = TRY(load_run(folder));
+  std::string name = free_name(folder.substr(folder.rfind('/') + 1) + "-fork");
+  std::string target = runs_folder() + "/" + name;
+  TRY(apply_environment(request));
+  TRY(fork_run(folder, seq, target, request));
+  std::printf("%s\ngo on with: fleet run --run %s\n", target.c_str(), name.c_str());
+  return kExitMet;
+}
+
+// Serves what a run released, supervised, until it is interrupted.
+base::Result<int> command_deploy(const CommandOptions& options) {
+  std::string folder = TRY(find_run(options.run));
+  std::string artifact;
+  {
+    auto ledger = TRY(Ledger::open({.path = folder + "/ledger.db", .read_only = true}));
+    RunState state = ledger->state();
+    for (const Entity* a : state.all("artifact")) {
+      if (a->state == "released") artifact = a->id;
+    }
+  }
+  if (artifact.empty()) {
+    return Error(ErrorCode::kNotFound, "this run has released nothing; see fleet status");
+  }
+  RunRequest request = TRY(load_run(folder));
+  auto json = TRY(Json::parse(TRY(base::read_file(folder + "/spec.json"))));
+  SpecDoc spec = TRY(spec_from_json(json));
+  auto sandbox = TRY(Sandbox::open({}));
+  int port = options.port > 0 ? options.port : request.port;
+  Service service(*sandbox, {.interface = spec.interface,
+                             .artifact = folder + "/artifacts/" + artifact,
+                             .data = folder + "/data/live",
+                             .log = folder + "/data-live.log",
+                             .port = port});
+  TRY(service.start());
+  std::printf("%s serves on 127.0.0.1:%d (data in %s/data/live); stop it with Ctrl-C\n",
+              artifact.c_str(), port, folder.c_str());
+  std::fflush(stdout);
+  std::signal(SIGINT, [](int) { g_stop = 1; });
+  std::signal(SIGTERM, [](int) { g_stop = 1; });
+  while (g_stop == 0) {
+    auto crash = TRY(service.tend());
+    if (crash) {
+      std::printf("it died of signal %d and is back after %lld ms\n", crash->signal,
+                  static_cast<long long>(service.ready_ms()));
+      std::fflush(stdout);
+    }
+    base::system_clock().sleep_us(50'000);
+  }
+  service.stop();
+  return kExitMet;
+}
+
+}  // namespace team

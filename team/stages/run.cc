@@ -1,0 +1,215 @@
+#include "team/stages/run.h"
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/process.h"
+#include "team/gate/gate_runner.h"
+#include "team/sandbox/sandbox.h"
+#include "team/stages/builder.h"
+#include "team/stages/converge.h"
+#include "team/stages/verify.h"
+
+namespace team {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Json;
+using base::Result;
+
+Json price_json(const Price& price) {
+  return Json::object({{"id", price.id},
+                       {"in_nusd", price.in_nusd},
+                       {"cached_nusd", price.cached_nusd},
+                       {"write_nusd", price.write_nusd},
+                       {"out_nusd", price.out_nusd}});
+}
+
+base::Status begin(Engine& engine) {
+  const EngineConfig& config = engine.config;
+  TRY(engine.main.emit("run.started", Json::object({{"id", config.run},
+                                                    {"model", config.model},
+                                                    {"backend", config.backend},
+                                                    {"recorded", config.recorded},
+                                                    {"price", price_json(config.price)}})));
+  TRY(engine.main.emit("budget.capped",
+                       Json::object({{"scope", "run"}, {"cap", config.budget_nusd}})));
+  TRY(engine.main.emit(
+      "intent.received",
+      Json::object(
+          {{"id", "intent"}, {"text", config.intent}, {"hash", base::sha256_hex(config.intent)}})));
+  return engine.main.emit("intent.frozen", Json::object({{"id", "intent"}}));
+}
+
+base::Status stage(Engine& engine, const char* move, const char* id) {
+  return engine.main.emit(std::string("stage.") + move, Json::object({{"id", id}}));
+}
+
+// The last three stages share the builder: what fails goes back to the same tasks.
+Result<bool> build_and_prove(Engine& engine) {
+  Builder builder(engine);
+  for (const TaskDoc& task : engine.plan.tasks) TRY(builder.propose(task));
+  TRY(stage(engine, "done", "plan"));
+  TRY(stage(engine, "started", "build"));
+  TRY(builder.run(Stage::kBuild));
+  for (const TaskDoc& task : engine.plan.tasks) {
+    if (builder.merged(task.id)) continue;
+    TRY(stage(engine, "failed", "build"));
+    return false;
+  }
+  TRY(stage(engine, "done", "build"));
+  TRY(stage(engine, "started", "verify"));
+  bool good = TRY(verify(engine, builder)) && TRY(kill_mutants(engine));
+  if (good) TRY(tune(engine));
+  good = good && TRY(verify(engine, builder));
+  TRY(stage(engine, good ? "done" : "failed", "verify"));
+  if (!good) return false;
+  TRY(stage(engine, "started", "operate"));
+  good = TRY(operate(engine, builder));
+  if (good) TRY(builder.close_merged());
+  TRY(stage(engine, good ? "done" : "failed", "operate"));
+  return good;
+}
+
+Result<RunOutcome> all_stages(Engine& engine) {
+  TRY(begin(engine));
+  TRY(converge(engine));
+  TRY(design(engine));
+  TRY(plan_work(engine));
+  RunOutcome outcome;
+  bool good = TRY(build_and_prove(engine));
+  outcome.unmet = unmet_criteria(engine);
+  outcome.end = good && outcome.unmet.empty() ? RunEnd::kMet : RunEnd::kUnmet;
+  Json body = Json::object({{"id", engine.config.run}, {"commit", engine.head}});
+  body.set("unmet", Json(Json::Array(outcome.unmet.begin(), outcome.unmet.end())));
+  TRY(engine.main.emit(outcome.end == RunEnd::kMet ? "run.met" : "run.unmet", std::move(body)));
+  return outcome;
+}
+
+}  // namespace
+
+Json RunRequest::to_json() const {
+  return Json::object({{"id", id},
+                       {"intent", intent},
+                       {"script", script},
+                       {"model", model},
+                       {"backend", backend},
+                       {"url", url},
+                       {"budget_nusd", budget_nusd},
+                       {"price", price_json(price)},
+                       {"agents", agents},
+                       {"seed", seed},
+                       {"port", port},
+                       {"api", api}});
+}
+
+Result<RunRequest> RunRequest::from_json(const Json& json) {
+  RunRequest out;
+  for (const auto& [key, value] : json.members()) {
+    if (key == "id")
+      out.id = value.as_string();
+    else if (key == "intent")
+      out.intent = value.as_string();
+    else if (key == "script")
+      out.script = value.as_string();
+    else if (key == "model")
+      out.model = value.as_string();
+    else if (key == "backend")
+      out.backend = value.as_string();
+    else if (key == "url")
+      out.url = value.as_string();
+    else if (key == "budget_nusd")
+      out.budget_nusd = value.as_int();
+    else if (key == "agents")
+      out.agents = static_cast<int>(value.as_int(2));
+    else if (key == "seed")
+      out.seed = static_cast<u64>(value.as_int(1));
+    else if (key == "port")
+      out.port = static_cast<int>(value.as_int(7379));
+    else if (key == "api")
+      out.api = value.as_string();
+    else if (key == "price") {
+      out.price = {value["id"].as_string(), value["in_nusd"].as_int(),
+                   value["cached_nusd"].as_int(), value["write_nusd"].as_int(),
+                   value["out_nusd"].as_int()};
+    } else {
+      return Error(ErrorCode::kInvalidArgument, "unknown key '" + key + "' ; remove or correct it");
+    }
+  }
+  if (out.intent.empty()) return Error(ErrorCode::kInvalidArgument, "no intent is named");
+  return out;
+}
+
+base::Status create_run(const std::string& folder, const RunRequest& request) {
+  if (base::file_exists(folder + "/run.json")) {
+    return Error(ErrorCode::kExists,
+                 folder + " holds a run already; resume it or choose another folder");
+  }
+  TRY(base::make_directories(folder));
+  return base::replace_file(folder + "/run.json", request.to_json().dump_pretty() + "\n");
+}
+
+Result<RunRequest> load_run(const std::string& folder) {
+  auto text = base::read_file(folder + "/run.json");
+  if (!text.ok()) {
+    return Error(ErrorCode::kNotFound,
+                 "there is no run in " + folder + "; make one with fleet new");
+  }
+  auto json = Json::parse(*text);
+  if (!json.ok()) return std::move(json).error().with(folder + "/run.json");
+  return RunRequest::from_json(*json);
+}
+
+base::Status fork_run(const std::string& folder, i64 seq, const std::string& target,
+                      const RunRequest& request) {
+  auto ledger = TRY(Ledger::open({.path = folder + "/ledger.db", .read_only = true}));
+  if (seq < 1 || seq > ledger->state().last_seq()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "that run has events 1 to " + std::to_string(ledger->state().last_seq()));
+  }
+  TRY(create_run(target, request));
+  for (const char* part :
+       {"product.git", "sealed", "workspaces", "snapshots", "trees", "artifacts"}) {
+    if (!base::is_directory(folder + "/" + part)) continue;
+    base::ProcessSpec copy;
+    copy.argv = {"cp", "-a", folder + "/" + part, target + "/" + part};
+    auto copied = TRY(base::run_process(copy));
+    if (!copied.ok()) return Error(ErrorCode::kIo, "copying the run failed: " + copied.err);
+  }
+  if (base::file_exists(folder + "/spec.json")) {
+    TRY(base::write_file(target + "/spec.json", TRY(base::read_file(folder + "/spec.json"))));
+  }
+  return ledger->fork_to(target + "/ledger.db", seq);
+}
+
+Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& options, Model& model,
+                               Watcher& watcher) {
+  EngineConfig config;
+  config.run = request.id;
+  config.intent = request.intent;
+  config.folder = options.folder;
+  config.model = request.model;
+  config.backend = request.backend;
+  config.recorded = !request.script.empty();
+  config.price = request.price;
+  config.budget_nusd = request.budget_nusd;
+  config.capacity.agents = request.agents;
+  config.seed = request.seed;
+  config.port = request.port;
+
+  auto ledger = TRY(Ledger::open({.path = options.folder + "/ledger.db",
+                                  .run = request.id,
+                                  .create = !options.replay_only,
+                                  .on_commit = options.on_commit}));
+  if (options.on_event) ledger->on_event(options.on_event);
+  auto sandbox = TRY(Sandbox::open({}));
+  TRY(base::make_directories(options.folder + "/scratch"));
+  GateRunner runner(*sandbox, {.scratch_root = options.folder + "/scratch"});
+  ProductRepo repo = TRY(ProductRepo::open(options.folder + "/product.git"));
+  auto main = TRY(Strand::open(*ledger, {.stream = "main", .replay_only = options.replay_only}));
+  Engine engine{config, *ledger, *main, model, *sandbox, runner, repo, watcher, {},
+                {},     {},      {},    {},    {},       {},     0,    {}};
+  return all_stages(engine);
+}
+
+}  // namespace team

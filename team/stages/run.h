@@ -1,0 +1,63 @@
+// A whole run: opens everything in a run folder, does the six stages, says how it ended. Calling it
+// again on the same folder resumes; on a finished run it replays the record and does nothing.
+//
+// The folder:  run.json (what was asked), ledger.db, product.git, sealed/, workspaces/, trees/,
+// artifacts/, data/, report.html. Errors: the surroundings failed, the run can be resumed.
+#pragma once
+
+#include "base/result.h"
+#include "team/ledger/ledger.h"
+#include "team/model/model.h"
+#include "team/stages/engine.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace team {
+
+// What a run was asked to do; kept in run.json.
+struct RunRequest {
+  std::string id;
+  std::string intent;
+  std::string script;  // recorded team, absolute path; "" when a live model is used
+  std::string model = "recorded";
+  std::string backend = "recorded";
+  std::string url;  // live only; keys come from the environment
+  i64 budget_nusd = 350'000'000'000;
+  Price price;
+  int agents = 2;
+  u64 seed = 1;
+  int port = 7379;
+  std::string api = "openai";  // openai | anthropic
+
+  base::Json to_json() const;
+  static base::Result<RunRequest> from_json(const base::Json& json);
+};
+
+enum class RunEnd { kMet, kUnmet, kBudget };
+
+struct RunOutcome {
+  RunEnd end = RunEnd::kUnmet;
+  std::vector<std::string> unmet;  // criterion ids
+};
+
+struct RunOptions {
+  std::string folder;
+  bool replay_only = false;  // checks that the record and the code agree; does nothing
+  std::function<void(i64 seq, bool after)> on_commit = {};
+  std::function<void(const Event&, const RunState&)> on_event = {};
+};
+
+base::Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& options,
+                                     Model& model, Watcher& watcher);
+
+// Creates the folder with run.json. Errors: kExists.
+base::Status create_run(const std::string& folder, const RunRequest& request);
+base::Result<RunRequest> load_run(const std::string& folder);
+// A new run in `target` that shares the record of `folder` up to `seq` and goes on with `request`.
+base::Status fork_run(const std::string& folder, i64 seq, const std::string& target,
+                      const RunRequest& request);
+
+}  // namespace team
