@@ -84,7 +84,7 @@ constexpr Machine kMachines[] = {
     {"decision", kDecision}, {"design", kDesign},         {"task", kTask},
     {"attempt", kAttempt},   {"evidence", kEvidence},     {"review", kReview},
     {"artifact", kArtifact}, {"experiment", kExperiment}, {"deployment", kDeployment},
-    {"mutant", kMutant}, {"fault", kFault},       {"incident", kIncident}};
+    {"mutant", kMutant},     {"fault", kFault},           {"incident", kIncident}};
 
 }  // namespace
 

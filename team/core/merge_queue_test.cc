@@ -8,7 +8,8 @@ namespace {
 TEST(MergeQueue, FindsTheFirstBreakingChangeOfEveryStack) {
   for (int height = 1; height <= 9; ++height) {
     for (int culprit = 0; culprit < height; ++culprit) {
-      auto result = test_stack(height, [&](int at, bool) { return base::Result<bool>(at <= culprit); });
+      auto result =
+          test_stack(height, [&](int at, bool) { return base::Result<bool>(at <= culprit); });
       ASSERT_TRUE(result.ok());
       EXPECT_EQ(result->culprit, culprit);
       EXPECT_EQ(result->good, culprit);

@@ -11,10 +11,9 @@
 //   "role": "coder"       the system text has a line "Role: coder"
 //   "task": "T1"          any message has a line "Task: T1"
 //   "turn": 2             assistant messages in the request so far
-//   "system" | "user" | "any": RE2 expression searched in the system text | last user text | the whole text
-//   "tool": "run"         the last message answers a call of this tool
-//   "tool_result": regex  searched in the last tool result
-//   "model": "name"
+//   "system" | "user" | "any": RE2 expression searched in the system text | last user text | the
+//   whole text "tool": "run"         the last message answers a call of this tool "tool_result":
+//   regex  searched in the last tool result "model": "name"
 // `times`: how often the rule may fire (absent: always). The first rule that matches and is not
 // used up wins. `reply`:
 //   "text", "reasoning": strings

@@ -49,8 +49,9 @@ base::Result<CostTable> cost_table(const RunState& state, const std::string& by)
         static_cast<f64>(row.cost_nusd) / static_cast<f64>(std::max<i64>(1, total.cost_nusd));
     table.rows.push_back(row);
   }
-  std::sort(table.rows.begin(), table.rows.end(),
-                   [](const CostRow& a, const CostRow& b) { return a.cost_nusd != b.cost_nusd ? a.cost_nusd > b.cost_nusd : a.name < b.name; });
+  std::sort(table.rows.begin(), table.rows.end(), [](const CostRow& a, const CostRow& b) {
+    return a.cost_nusd != b.cost_nusd ? a.cost_nusd > b.cost_nusd : a.name < b.name;
+  });
   total.output_share = total.cost_share = 1;
   table.rows.push_back(total);
   return table;
