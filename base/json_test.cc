@@ -1,6 +1,11 @@
 #include "base/json.h"
 
+#include "base/random.h"
+
 #include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
 
 namespace base {
 namespace {
@@ -39,6 +44,17 @@ TEST(Json, ErrorsNameTheByte) {
   EXPECT_FALSE(Json::parse("").ok());
   EXPECT_FALSE(Json::parse("1 2").ok());
   EXPECT_FALSE(Json::parse(std::string(100, '[')).ok()) << "deeper than allowed";
+}
+
+// A hash over what was written must hold for what is read back.
+TEST(Json, NumbersComeBackToTheLastBit) {
+  Rng rng(3);
+  for (int i = 0; i < 20'000; ++i) {
+    f64 value = std::bit_cast<f64>(rng.next());
+    if (!std::isfinite(value)) continue;
+    std::string text = Json::array({Json(value), Json(rng.unit()), 7}).dump();
+    ASSERT_EQ(Json::parse(text).value().dump(), text);
+  }
 }
 
 TEST(Json, SetReplacesAndKeepsOrder) {
