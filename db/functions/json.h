@@ -40,7 +40,8 @@ struct Node {
   Node* first = nullptr;
   Node* last = nullptr;
   Node* next = nullptr;
-  u32 count = 0;  // children
+  u32 count = 0;    // children
+  u64 payload = 0;  // bytes in JSONB, after measure()
 
   bool is_text() const { return kind >= Kind::kText && kind <= Kind::kTextRaw; }
   bool is_container() const { return kind >= Kind::kArray; }
@@ -90,6 +91,9 @@ bool looks_like_jsonb(std::string_view blob, bool deep);
 void render(const Node& node, std::string& out);
 void render_pretty(const Node& node, std::string_view indent, std::string& out);
 void to_jsonb(const Node& node, std::string& out);
+// Fills `payload` of the node and all below it; the bytes that the node takes with its header.
+u64 measure(Node& node);
+u64 header_bytes(u64 payload);
 // The characters of a string node, escapes undone.
 std::string unescape(const Node& node);
 void append_escaped(std::string& out, std::string_view raw);  // with quotes

@@ -230,6 +230,19 @@ void to_jsonb(const Node& node, std::string& out) {
   out += payload;
 }
 
+u64 header_bytes(u64 payload) {
+  if (payload < 12) return 1;
+  return payload < 0x100 ? 2 : payload < 0x10000 ? 3 : payload < 0x100000000 ? 5 : 9;
+}
+
+u64 measure(Node& node) {
+  node.payload = node.text.size();
+  for (Node* child = node.first; child != nullptr; child = child->next) {
+    node.payload += measure(*child);
+  }
+  return header_bytes(node.payload) + node.payload;
+}
+
 std::string unescape(const Node& node) {
   std::string_view text = node.text;
   if (node.kind == Kind::kText || node.kind == Kind::kTextRaw) return std::string(text);

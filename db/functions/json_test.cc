@@ -1,6 +1,7 @@
 #include "db/functions/json.h"
 
 #include "db/functions/builtins.h"
+#include "db/functions/json_walk.h"
 #include "db/functions/oracle.h"
 
 #include <gtest/gtest.h>
@@ -216,6 +217,42 @@ TEST_F(JsonAgainstSqlite, AgreesOnMutatedText) {
     if (modern_) expect_same("json_valid", {Value::text(text), Value::integer(1 + random() % 3)});
     if (HasFailure()) return;
   }
+}
+
+TEST_F(JsonAgainstSqlite, WalksAlike) {
+  if (!modern_) GTEST_SKIP() << "the oracle numbers elements in the old way";
+  int rows = 0;
+  for (bool tree : {false, true}) {
+    for (const Value& input : inputs()) {
+      for (const char* path : {"$", "$.a", "$.b", "$[1]", "$[#-1]", "$.d.e", "$.nothing"}) {
+        if (input.is_text() &&
+            input.bytes().find("0xFFFFFFFFFFFFFFFFFF") != std::string_view::npos) {
+          continue;  // an integer beyond 64 bits is an error there, infinity here
+        }
+        JsonWalk walk(tree);
+        std::string error;
+        std::vector<Value> args = {input, Value::text(path)};
+        std::string ours = walk.open(args[0], args[1], error) ? "" : "error " + error;
+        for (; ours.empty() ? !walk.at_end() : ours[0] != 'e' && !walk.at_end(); walk.next()) {
+          ++rows;
+          ours += "(" + quote_value(walk.key()) + " " + quote_value(walk.value()) + " " +
+                  walk.type() + " " + quote_value(walk.atom()) + " " + std::to_string(walk.id()) +
+                  " " + quote_value(walk.parent()) + " " + walk.full_key() + " " + walk.path() +
+                  ")";
+        }
+        Value value;
+        std::string sql =
+            "SELECT coalesce(group_concat('('||quote(key)||' '||quote(value)||' '||type||' "
+            "'||quote(atom)||' '||id||' '"
+            "||quote(parent)||' '||fullkey||' '||path||')', ''), '') FROM json_" +
+            std::string(tree ? "tree" : "each") + "(?,?)";
+        std::string theirs =
+            oracle_.evaluate(sql, args, value, error) ? value.to_text() : "error " + error;
+        EXPECT_EQ(ours, theirs) << show(input) << " " << path << " tree " << tree;
+      }
+    }
+  }
+  EXPECT_GT(rows, 100);
 }
 
 TEST(Json, RefusesHostileNesting) {
