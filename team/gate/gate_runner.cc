@@ -101,6 +101,7 @@ class Scratch {
   std::string data() const { return root_ + "/data"; }
   std::string socket() const { return root_ + "/socket"; }
   std::string service_log() const { return root_ + "/service.log"; }
+  std::string notify() const { return root_ + "/notify"; }
   std::string checker_log() const { return root_ + "/checker.log"; }
 
  private:
@@ -195,6 +196,11 @@ class Run {
     evidence.metrics.emplace_back("service_starts", host.starts());
     evidence.metrics.emplace_back("service_kills", host.kills());
     evidence.metrics.emplace_back("service_crashes", host.crashes());
+    if (const DiskFault* disk = host.disk()) {
+      evidence.metrics.emplace_back("disk_calls", static_cast<f64>(disk->seen()));
+      evidence.metrics.emplace_back("disk_refused", static_cast<f64>(disk->refused()));
+      evidence.metrics.emplace_back("disk_delayed", static_cast<f64>(disk->delayed()));
+    }
     evidence.log = cut_middle(output_ + base::read_file(scratch_.checker_log()).value_or("") +
                               "\n--- service\n" + service_log());
     return {};
@@ -223,6 +229,7 @@ class Run {
                          {scratch_.socket(), "/socket", true}};
     setup.socket_folder = scratch_.socket();
     setup.log_path = scratch_.service_log();
+    if (spec_.kind == GateKind::kFault) setup.notify_socket = scratch_.notify();
     return setup;
   }
 

@@ -109,6 +109,63 @@ TEST_F(GateTest, AKilledServiceMustKeepWhatItAcknowledged) {
   EXPECT_NE(bad.command_hash, good.command_hash);
 }
 
+// Acknowledges only what the disk took, and says what went wrong.
+constexpr const char* kCarefulService = R"PY(
+import os, socket
+fd = os.open('/data/log', os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+s = socket.socket(socket.AF_UNIX)
+if os.path.exists('/socket/kv'): os.unlink('/socket/kv')
+s.bind('/socket/kv'); s.listen(8)
+while True:
+    c, _ = s.accept()
+    line = c.makefile('r').readline()
+    if not line: c.close(); continue
+    try:
+        os.write(fd, line.encode()); os.fsync(fd)
+        c.sendall(b'OK')
+    except OSError as e:
+        c.sendall(os.strerror(e.errno).encode())
+    c.close()
+)PY";
+
+constexpr const char* kDiskChecker = R"PY(
+import socket, sys, time
+def ask(line):
+    c = socket.socket(socket.AF_UNIX); c.connect('/socket/kv')
+    c.sendall((line + '\n').encode())
+    return c.makefile('r').read()
+def control(line):
+    print(line, flush=True)
+    answer = sys.stdin.readline().strip()
+    assert answer == 'ok', answer
+def case(name, good): print('ok' if good else 'not ok', name, flush=True)
+case('healthy', ask('a') == 'OK')
+control('@disk full'); case('full', ask('b') == 'No space left on device')
+control('@disk failing'); case('failing', ask('c') == 'Input/output error')
+control('@disk slow 150'); begin = time.time(); slow = ask('d')
+case('slow', slow == 'OK' and time.time() - begin >= 0.3)
+control('@disk ok'); control('@kill'); control('@start')
+begin = time.time(); case('mended', ask('e') == 'OK' and time.time() - begin < 0.3)
+)PY";
+
+TEST_F(GateTest, TheDiskOfAServiceCanBeFullFailingAndSlow) {
+  put("product/kv.py", kCarefulService);
+  put("sealed/check.py", kDiskChecker);
+  const Evidence evidence = run(gate(R"({"id": "disk", "kind": "fault",
+      "argv": ["python3", "{sealed}/check.py"],
+      "manifest": ["healthy", "full", "failing", "slow", "mended"],
+      "service": {"argv": ["python3", "{product}/kv.py"], "ready_path": "{socket}/kv"}})"));
+  EXPECT_EQ(evidence.verdict, Verdict::kPass) << evidence.why << evidence.log;
+  const auto metric = [&](const std::string& name) {
+    for (const auto& [key, value] : evidence.metrics) {
+      if (key == name) return value;
+    }
+    return -1.0;
+  };
+  EXPECT_GE(metric("disk_refused"), 2);
+  EXPECT_GE(metric("disk_delayed"), 2);
+}
+
 TEST_F(GateTest, AServiceThatDoesNotStartFailsTheGateWithItsLastWords) {
   put("sealed/check.py", kKillChecker);
   put("product/kv.py", "raise SystemExit('port is taken')\n");

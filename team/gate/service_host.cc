@@ -58,6 +58,10 @@ bool ServiceHost::accepts() const {
 }
 
 base::Status ServiceHost::start() {
+  if (!setup_.notify_socket.empty() && disk_ == nullptr) {
+    disk_ = TRY(DiskFault::start(setup_.notify_socket, "/data"));
+    setup_.spec.notify_socket = setup_.notify_socket;
+  }
   if (running()) return base::Error(base::ErrorCode::kExists, "the service is running already");
   process_.emplace(TRY(sandbox_.start(setup_.spec, {.output_path = setup_.log_path})));
   ++starts_;
@@ -118,7 +122,27 @@ std::string ServiceHost::log_tail() const {
   return log.empty() ? "" : "; its last words: " + log;
 }
 
+std::string ServiceHost::obey_disk(std::string_view order) {
+  if (disk_ == nullptr) return "error disk faults need a gate of kind fault";
+  if (order == "ok") {
+    disk_->set(DiskMode::kOk);
+  } else if (order == "full") {
+    disk_->set(DiskMode::kFull);
+  } else if (order == "failing") {
+    disk_->set(DiskMode::kFailing);
+  } else if (order.starts_with("slow ")) {
+    i64 delay_ms = 0;
+    std::from_chars(order.data() + 5, order.data() + order.size(), delay_ms);
+    if (delay_ms <= 0) return "error @disk slow needs milliseconds";
+    disk_->set(DiskMode::kSlow, delay_ms);
+  } else {
+    return "error unknown disk order " + std::string(order);
+  }
+  return "ok";
+}
+
 std::string ServiceHost::obey(std::string_view line) {
+  if (line.starts_with("@disk ")) return obey_disk(line.substr(6));
   if (line == "@start") {
     base::Status started = start();
     if (started.ok()) return "ok";

@@ -3,10 +3,14 @@
 // beyond that:
 //   @pause / @resume      SIGSTOP and SIGCONT to the service: a machine that hangs
 //   @signal NUMBER        any other signal
+//   @disk full | failing | slow MS | ok     what the service's disk does from now on
+//   (disk_fault.h);
+//                         gates of kind fault only
 // Single-threaded.
 #pragma once
 
 #include "team/core/gate_spec.h"
+#include "team/gate/disk_fault.h"
 #include "team/sandbox/sandbox.h"
 
 #include <memory>
@@ -23,6 +27,7 @@ class ServiceHost {
     SandboxSpec spec;           // mounts, limits, network; argv is taken from `service`
     std::string socket_folder;  // of the host, mounted at /socket
     std::string log_path;
+    std::string notify_socket;  // where to listen for the service's file calls; "": no disk faults
   };
   // `sandbox` outlives the host.
   ServiceHost(const Sandbox& sandbox, Setup setup);
@@ -42,14 +47,17 @@ class ServiceHost {
   int starts() const { return starts_; }
   int kills() const { return kills_; }
   int crashes() const { return crashes_; }  // ends that nobody asked for
+  const DiskFault* disk() const { return disk_.get(); }
 
  private:
   bool accepts() const;
   void reap(const std::optional<base::ProcessResult>& ended);
   std::string log_tail() const;
+  std::string obey_disk(std::string_view order);
 
   const Sandbox& sandbox_;
   Setup setup_;
+  std::unique_ptr<DiskFault> disk_;
   std::optional<SandboxProcess> process_;
   i64 rss_max_bytes_ = 0;
   i64 cpu_us_ = 0;

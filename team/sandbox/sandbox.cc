@@ -18,6 +18,8 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
+constexpr const char* kLauncherInside = "/fleet/launch";
+constexpr const char* kNotifyInside = "/fleet/notify";
 constexpr i64 kUlimitFileUnit = 512;  // bytes, of POSIX ulimit -f
 
 // Sets what only rlimits can, joins the control groups named before "--", then becomes the command.
@@ -99,6 +101,18 @@ i64 rss_of_tree(int pid) {
   return total;
 }
 
+std::string launcher_beside_us() {
+  std::array<char, 4096> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  const std::string self(path.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  const std::string launcher = self.substr(0, self.rfind('/') + 1) + "fleet-launch";
+  return ::access(launcher.c_str(), X_OK) == 0 ? launcher : "";
+}
+
+std::string file_hash(const std::string& path) {
+  return base::sha256_hex(base::read_file(path).value_or(""));
+}
+
 // The process inside a network's holder whose namespaces others join.
 int network_member(const SandboxNetwork& network) {
   const std::vector<int> children = children_of(network.pid());
@@ -116,11 +130,15 @@ SandboxNetwork::SandboxNetwork(std::unique_ptr<base::Process> holder)
 SandboxNetwork::~SandboxNetwork() = default;
 
 Sandbox::Sandbox(Options options) : options_(std::move(options)) {
+  if (options_.launcher.empty()) options_.launcher = launcher_beside_us();
   SandboxSpec empty;
   base::Result<std::vector<std::string>> recipe = command(empty, nullptr);
   std::string text = name_of(options_.level);
   if (recipe.ok()) {
-    for (const std::string& word : *recipe) text += "\n" + word;
+    for (const std::string& word : *recipe) {
+      // Where the launcher lies is no part of the recipe; what it does is.
+      text += "\n" + (word == options_.launcher ? file_hash(word) : word);
+    }
   }
   profile_hash_ = base::sha256_hex(text);
 }
@@ -161,11 +179,20 @@ base::Result<std::vector<std::string>> Sandbox::command(const SandboxSpec& spec,
   append(argv, {"--proc", "/proc", "--dev", "/dev", "--size", std::to_string(limits.tmp_bytes),
                 "--tmpfs", "/tmp", "--hostname", "sandbox"});
   TRY(bind_mounts(spec.mounts, argv));
+  if (!options_.launcher.empty()) append(argv, {"--ro-bind", options_.launcher, kLauncherInside});
+  if (!spec.notify_socket.empty()) {
+    append(argv, {"--ro-bind", spec.notify_socket, kNotifyInside});
+  }
   append(argv, {"--remount-ro", "/", "--chdir", spec.cwd});
   append(argv, {"--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME", "/tmp",
                 "--setenv", "LANG", "C.UTF-8"});
   for (const auto& [name, value] : spec.env) append(argv, {"--setenv", name, value});
   argv.push_back("--");
+  if (!options_.launcher.empty()) {
+    argv.push_back(kLauncherInside);
+    if (!spec.notify_socket.empty()) append(argv, {"--notify", kNotifyInside});
+    argv.push_back("--");
+  }
   argv.insert(argv.end(), spec.argv.begin(), spec.argv.end());
   return argv;
 }
@@ -177,6 +204,12 @@ base::Result<std::unique_ptr<Sandbox>> Sandbox::open(const Options& options) {
         "there is no sandbox here: install bubblewrap (Debian: apt-get install bubblewrap)");
   }
   auto sandbox = std::unique_ptr<Sandbox>(new Sandbox(options));
+  if (sandbox->options_.launcher.empty() && options.level == SandboxLevel::kStrict) {
+    return Error(
+        ErrorCode::kUnsupported,
+        "fleet-launch, which filters system calls in sandboxes, is not beside this program; "
+        "install the two together");
+  }
   SandboxSpec probe;
   probe.argv = {"true"};
   probe.limits.wall_ms = 10'000;

@@ -65,6 +65,9 @@ struct SandboxSpec {
   bool merge_stderr = false;
   // null: a loopback of its own.
   const SandboxNetwork* network = nullptr;
+  // A Unix socket of the host on which the engine answers for the program's file writes
+  // (team/gate/disk_fault.h); "": nobody is asked.
+  std::string notify_socket;
   // The host's network: for a deployed artefact that must be reached, never for agents or gates.
   bool host_network = false;
 };
@@ -98,6 +101,7 @@ class Sandbox {
   struct Options {
     SandboxLevel level = SandboxLevel::kStrict;
     std::string bwrap = "bwrap";  // a name on PATH or a path
+    std::string launcher;         // fleet-launch; "": beside the running program
   };
   // Proves that the level can be had with one tiny run before it returns.
   static base::Result<std::unique_ptr<Sandbox>> open(const Options& options);

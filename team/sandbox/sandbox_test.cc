@@ -36,10 +36,10 @@ TEST(Sandbox, FailsClosedWithoutBubblewrap) {
 
 TEST(Sandbox, AWallThatFallsIsReported) {
   base::TempDir dir;
-  // A "bubblewrap" that isolates nothing: runs what comes after "--".
+  // A "bubblewrap" that isolates nothing: runs what comes after the launcher's "--".
   ASSERT_TRUE(
       base::write_file(dir / "bwrap",
-                       "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"\n")
+                       "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift 3; exec \"$@\"\n")
           .ok());
   ASSERT_EQ(::chmod((dir / "bwrap").c_str(), 0755), 0);
   Sandbox::Options options;

@@ -56,6 +56,8 @@ std::vector<Attempt> attempts(const std::string& canary, int host_port) {
        "PID namespaces are not in force"},
       {"gaining rights through set-user-id programs", "grep -q 'NoNewPrivs:.1' /proc/self/status",
        "no_new_privs is not set"},
+      {"calls that escapes are made of", "grep -q 'Seccomp:.2' /proc/self/status",
+       "no system-call filter is in force; fleet-launch is missing beside the program"},
       {"reading our environment", "! env | grep -q FLEET_CANARY", "the environment leaks"},
   };
 }
