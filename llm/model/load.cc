@@ -1,5 +1,6 @@
 #include "llm/model/load.h"
 
+#include "llm/model/glm.h"
 #include "llm/model/llama.h"
 
 namespace llm {
@@ -27,9 +28,13 @@ Result<LoadedModel> load_model(const std::string& path, Precision precision, Cre
   if (arch == "llama" || arch == "qwen2" || arch == "qwen3") {
     const LlamaConfig config = TRY(llama_config(*gguf));
     loaded.model = TRY(LlamaModel::load(*gguf, config, precision, crew));
+  } else if (arch == "glm-dsa") {
+    const GlmConfig config = TRY(glm_config(*gguf, EpsilonProfile::kGguf));
+    loaded.model = TRY(GlmModel::load(*gguf, config, precision, crew));
   } else {
-    return Error(ErrorCode::kUnsupported,
-                 "architecture '" + arch + "' is not supported; known are llama, qwen2, qwen3");
+    return Error(
+        ErrorCode::kUnsupported,
+        "architecture '" + arch + "' is not supported; known are llama, qwen2, qwen3, glm-dsa");
   }
   loaded.tokenizer = TRY(Tokenizer::from_gguf(*gguf));
   if (static_cast<i32>(loaded.tokenizer->size()) > loaded.model->info().vocab) {

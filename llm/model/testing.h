@@ -41,6 +41,9 @@ struct TinyLlama {
 inline std::string random_llama_file(const TinyLlama& s, DType type, u64 seed) {
   GgufWriter writer;
   writer.set_text("general.architecture", "llama");
+  writer.set_text("tokenizer.ggml.model", "none");
+  writer.set_u32("llama.vocab_size", s.vocab);
+  writer.set_u32("llama.rope.dimension_count", s.head_dim);
   writer.set_u32("llama.context_length", 1024);
   writer.set_u32("llama.embedding_length", s.hidden);
   writer.set_u32("llama.block_count", s.layers);
@@ -48,6 +51,7 @@ inline std::string random_llama_file(const TinyLlama& s, DType type, u64 seed) {
   writer.set_u32("llama.attention.head_count", s.heads);
   writer.set_u32("llama.attention.head_count_kv", s.kv_heads);
   writer.set_u32("llama.attention.key_length", s.head_dim);
+  writer.set_u32("llama.attention.value_length", s.head_dim);
   writer.set_f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
   RandomTensors tensors(&writer, seed);
   auto add = [&](const std::string& name, DType t, std::vector<u64> shape, f32 center = 0) {
@@ -67,6 +71,98 @@ inline std::string random_llama_file(const TinyLlama& s, DType type, u64 seed) {
     add(at + "ffn_gate.weight", type, {s.ffn, s.hidden});
     add(at + "ffn_up.weight", type, {s.ffn, s.hidden});
     add(at + "ffn_down.weight", type, {s.hidden, s.ffn});
+  }
+  return writer.to_string();
+}
+
+// Every size differs from every other, so that a transposed weight cannot go unnoticed.
+struct TinyGlm {
+  u32 vocab = 320, hidden = 64, layers = 6, dense_layers = 1, heads = 4, q_rank = 48, latent = 32;
+  u32 nope = 24, rope = 32, value = 20, experts = 8, experts_used = 2, expert_ffn = 32, ffn = 96;
+  u32 index_heads = 16, index_dim = 64, index_top_k = 8;
+  std::vector<bool> full_indexer = {true, true, false, false, true, false};
+};
+
+inline std::string random_glm_file(const TinyGlm& s, DType type, u64 seed) {
+  GgufWriter writer;
+  const auto set = [&](const char* key, u32 value) {
+    writer.set_u32("glm-dsa." + std::string(key), value);
+  };
+  writer.set_text("general.architecture", "glm-dsa");
+  writer.set_text("tokenizer.ggml.model", "none");
+  set("vocab_size", s.vocab);
+  set("context_length", 512);
+  set("embedding_length", s.hidden);
+  set("block_count", s.layers);
+  set("feed_forward_length", s.ffn);
+  set("expert_feed_forward_length", s.expert_ffn);
+  set("expert_count", s.experts);
+  set("expert_used_count", s.experts_used);
+  set("expert_shared_count", 1);
+  set("expert_gating_func", 2);
+  set("leading_dense_block_count", s.dense_layers);
+  set("attention.head_count", s.heads);
+  set("attention.head_count_kv", 1);
+  set("attention.key_length", s.latent + s.rope);
+  set("attention.value_length", s.latent);
+  set("attention.key_length_mla", s.nope + s.rope);
+  set("attention.value_length_mla", s.value);
+  set("attention.q_lora_rank", s.q_rank);
+  set("attention.kv_lora_rank", s.latent);
+  set("rope.dimension_count", s.rope);
+  set("attention.indexer.head_count", s.index_heads);
+  set("attention.indexer.key_length", s.index_dim);
+  set("attention.indexer.top_k", s.index_top_k);
+  writer.set_bools("glm-dsa.attention.indexer.types", s.full_indexer);
+  writer.set_bool("glm-dsa.expert_weights_norm", true);
+  writer.set_f32("glm-dsa.expert_weights_scale", 2.5f);
+  writer.set_f32("glm-dsa.rope.freq_base", 10000.0f);
+  writer.set_f32("glm-dsa.attention.layer_norm_rms_epsilon", 1e-5f);
+  RandomTensors tensors(&writer, seed);
+  auto matrix = [&](const std::string& name, std::vector<u64> shape) {
+    const f32 scale = 1.7f / std::sqrt(static_cast<f32>(shape.back()));
+    const DType fits = shape.back() % info_of(type).block_values == 0 ? type : DType::kF32;
+    tensors.add(name, fits, std::move(shape), scale);
+  };
+  auto norm = [&](const std::string& name, u64 width) {
+    tensors.add(name, DType::kF32, {width}, 0.3f, 1);
+  };
+  matrix("token_embd.weight", {s.vocab, s.hidden});
+  matrix("output.weight", {s.vocab, s.hidden});
+  norm("output_norm.weight", s.hidden);
+  for (u32 i = 0; i < s.layers; ++i) {
+    const std::string at = "blk." + std::to_string(i) + ".";
+    norm(at + "attn_norm.weight", s.hidden);
+    norm(at + "ffn_norm.weight", s.hidden);
+    matrix(at + "attn_q_a.weight", {s.q_rank, s.hidden});
+    norm(at + "attn_q_a_norm.weight", s.q_rank);
+    matrix(at + "attn_q_b.weight", {s.heads * (s.nope + s.rope), s.q_rank});
+    matrix(at + "attn_kv_a_mqa.weight", {s.latent + s.rope, s.hidden});
+    norm(at + "attn_kv_a_norm.weight", s.latent);
+    matrix(at + "attn_k_b.weight", {s.heads, s.latent, s.nope});
+    matrix(at + "attn_v_b.weight", {s.heads, s.value, s.latent});
+    matrix(at + "attn_output.weight", {s.hidden, s.heads * s.value});
+    if (s.full_indexer[i]) {
+      matrix(at + "indexer.attn_q_b.weight", {s.index_heads * s.index_dim, s.q_rank});
+      matrix(at + "indexer.attn_k.weight", {s.index_dim, s.hidden});
+      tensors.add(at + "indexer.proj.weight", DType::kF32, {s.index_heads, s.hidden}, 0.3f);
+      norm(at + "indexer.k_norm.weight", s.index_dim);
+      tensors.add(at + "indexer.k_norm.bias", DType::kF32, {s.index_dim}, 0.2f);
+    }
+    if (i < s.dense_layers) {
+      matrix(at + "ffn_gate.weight", {s.ffn, s.hidden});
+      matrix(at + "ffn_up.weight", {s.ffn, s.hidden});
+      matrix(at + "ffn_down.weight", {s.hidden, s.ffn});
+      continue;
+    }
+    tensors.add(at + "ffn_gate_inp.weight", DType::kF32, {s.experts, s.hidden}, 0.3f);
+    tensors.add(at + "exp_probs_b.bias", DType::kF32, {s.experts}, 0.2f);
+    matrix(at + "ffn_gate_exps.weight", {s.experts, s.expert_ffn, s.hidden});
+    matrix(at + "ffn_up_exps.weight", {s.experts, s.expert_ffn, s.hidden});
+    matrix(at + "ffn_down_exps.weight", {s.experts, s.hidden, s.expert_ffn});
+    matrix(at + "ffn_gate_shexp.weight", {s.expert_ffn, s.hidden});
+    matrix(at + "ffn_up_shexp.weight", {s.expert_ffn, s.hidden});
+    matrix(at + "ffn_down_shexp.weight", {s.hidden, s.expert_ffn});
   }
   return writer.to_string();
 }

@@ -1,0 +1,101 @@
+"""FleetLM against llama.cpp's prebuilt libraries: blocks to the bit, logits of random small models in
+32-bit floats within 2e-5, token ids of many strings. Exits 0 when all hold."""
+import array
+import ctypes
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import llamacpp  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FIXTURE = pathlib.Path(os.environ.get("FLEET_BUILD", ROOT / "build" / "dev")) / "bin" / "llm_fixture"
+failures = []
+
+
+def check(name, ok, detail):
+    print("%-4s %s: %s" % ("ok" if ok else "FAIL", name, detail), flush=True)
+    if not ok:
+        failures.append(name)
+
+
+def run(*args, **kw):
+    return subprocess.run([str(FIXTURE), *map(str, args)], check=True, stdout=subprocess.PIPE, **kw).stdout
+
+
+def blocks(library):
+    rng = random.Random(1)
+    kinds = [("q4_0", 18, 32, "q4_0"), ("q4_1", 20, 32, "q4_1"), ("q8_0", 34, 32, "q8_0"),
+             ("q4_k", 144, 256, "q4_K"), ("q5_k", 176, 256, "q5_K"), ("q6_k", 210, 256, "q6_K")]
+    for name, size, values, symbol in kinds:
+        count = 500
+        raw = bytearray(rng.randbytes(size * count))
+        # Halves must be finite: clear the top exponent bit of every scale.
+        offsets = {"q4_0": [1], "q4_1": [1, 3], "q8_0": [1], "q4_k": [1, 3], "q5_k": [1, 3], "q6_k": [209]}[name]
+        for b in range(count):
+            for at in offsets:
+                raw[b * size + at] &= 0xbf
+        mine = run("blocks", name, input=bytes(raw))
+        out = (ctypes.c_float * (values * count))()
+        fn = getattr(library.base, "dequantize_row_" + symbol)
+        fn.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64]
+        fn(bytes(raw), out, values * count)
+        check("blocks " + name, bytes(out) == mine, "%d blocks" % count)
+
+
+def logits(library, folder):
+    rng = random.Random(2)
+    for kind, vocab, count in [("llama", 96, 40), ("glm", 320, 24)]:
+        for seed in (1, 2):
+            path = folder / (kind + str(seed) + ".gguf")
+            run("write", kind, path, "f32", seed)
+            tokens = [rng.randrange(vocab) for _ in range(count)]
+            mine = array.array("f")
+            mine.frombytes(run("logits", path, "exact", *tokens))
+            peer = llamacpp.Model(library, path, context=64, threads=2, exact=True)
+            peer.decode(tokens)
+            worst = 0.0
+            for i in range(count):
+                row = peer.logits(i)
+                for k in range(vocab):
+                    worst = max(worst, abs(row[k] - mine[i * vocab + k]))
+            check("logits %s seed %d" % (kind, seed), worst <= 2e-5, "largest difference %.2e" % worst)
+
+
+def sample_strings(count):
+    rng = random.Random(3)
+    words = ["hello", "World", "it's", "DON'T", "we'LL", "123", "4567890", "3.14", "foo_bar", "e\u0301", "\u00fcber",
+             "\u4f60\u597d", "\u0645\u0631\u062d\u0628\u0627", "\U0001f600", "\u00bd", "\u0663", "\u2028", "\u3000", "\t", "\n",
+             "\r\n", "\n\n", "  ", "   ", "!", "...", "\u2014", "(", ")", "{}", "<|im_start|>", "<|im_end|>", "<think>",
+             "'s", "'", "\u2019s", "a", "I", "\u0130", "\u017f", "x" * 30, "-", "=>", "//", "\x00", "\x7f", "\ufffd"]
+    for _ in range(count):
+        yield "".join(rng.choice(words) + rng.choice(["", "", " ", "  "]) for _ in range(rng.randrange(1, 12)))
+
+
+def tokens(library, model):
+    texts = list(sample_strings(4000))
+    peer = llamacpp.Model(library, model, context=64)
+    lines = run("tokens", model, input="".join(json.dumps(t) + "\n" for t in texts).encode()).decode().splitlines()
+    different = [(t, json.loads(l), peer.tokenize(t)) for t, l in zip(texts, lines) if json.loads(l) != peer.tokenize(t)]
+    check("tokens", not different, "%d of %d strings differ%s" % (
+        len(different), len(texts), "; first %r" % (different[0],) if different else ""))
+
+
+def main():
+    library = llamacpp.Library()
+    blocks(library)
+    with tempfile.TemporaryDirectory() as folder:
+        logits(library, pathlib.Path(folder))
+    model = subprocess.run([str(ROOT / "llm" / "tests" / "fetch_smollm2.sh")], check=True, stdout=subprocess.PIPE,
+                           text=True).stdout.strip()
+    tokens(library, model)
+    sys.stdout.flush()
+    os._exit(1 if failures else 0)  # past the peer's static destructors
+
+
+main()
