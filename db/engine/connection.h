@@ -7,6 +7,7 @@
 // call that may come from another thread.
 #pragma once
 
+#include "db/catalog/session.h"
 #include "db/value/result.h"
 #include "db/value/value.h"
 
@@ -21,8 +22,6 @@
 
 namespace db {
 
-class FunctionRegistry;  // db/functions
-struct Session;          // db/catalog: what planner and executor see of a connection
 class Statement;
 class Store;
 
@@ -30,69 +29,6 @@ struct OpenOptions {
   bool read_only = false;
   bool create = true;
   bool memory = false;  // SQLITE_OPEN_MEMORY or mode=memory
-};
-
-// Limits, by sqlite3_limit()'s numbers.
-enum class Limit : u8 {
-  kLength,
-  kSqlLength,
-  kColumn,
-  kExprDepth,
-  kCompoundSelect,
-  kVdbeOp,
-  kFunctionArg,
-  kAttached,
-  kLikePatternLength,
-  kVariableNumber,
-  kTriggerDepth,
-  kWorkerThreads,
-  kCount
-};
-
-// Switches of sqlite3_db_config(), by its numbers minus 1000 where they are booleans.
-enum class DbConfig : u8 {
-  kEnableForeignKeys = 2,
-  kEnableTrigger = 3,
-  kEnableFts3Tokenizer = 4,
-  kEnableLoadExtension = 5,
-  kNoCheckpointOnClose = 6,
-  kEnableQpsg = 7,
-  kTriggerEqp = 8,
-  kResetDatabase = 9,
-  kDefensive = 10,
-  kWritableSchema = 11,
-  kLegacyAlterTable = 12,
-  kDqsDml = 13,
-  kDqsDdl = 14,
-  kEnableView = 15,
-  kLegacyFileFormat = 16,
-  kTrustedSchema = 17,
-  kStmtScanStatus = 18,
-  kReverseScanOrder = 19,
-  kEnableAttachCreate = 20,
-  kEnableAttachWrite = 21,
-  kEnableComments = 22,
-  kCount = 24
-};
-
-// What the application hooked in. Empty functions are not called.
-struct Hooks {
-  std::function<bool(int attempts)> busy;  // true: try again
-  std::function<bool()> commit;            // true: turn the commit into a rollback
-  std::function<void()> rollback;
-  // op: 18 insert, 23 update, 9 delete (SQLite's action codes).
-  std::function<void(int op, const char* schema, const char* table, i64 rowid)> update;
-  std::function<int(int action, const char* a, const char* b, const char* schema,
-                    const char* trigger)>
-      authorizer;  // 0 ok, 1 deny, 2 ignore
-  int progress_steps = 0;
-  std::function<bool()> progress;  // true: interrupt
-  std::function<int(const char* schema, int frames)> wal;
-  std::function<void(Statement&, std::string_view sql)> trace_statement;
-  std::function<void(Statement&, i64 nanoseconds)> trace_profile;
-  std::function<void(Statement&)> trace_row;
-  // Asked once for a collation that is not registered; it may register it.
-  std::function<void(std::string_view name)> collation_needed;
 };
 
 struct Prepared {

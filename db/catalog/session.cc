@@ -1,0 +1,88 @@
+#include "db/catalog/session.h"
+
+namespace db {
+
+const Collation* Session::collation(std::string_view name) {
+  if (name.empty()) return &kBinary;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto it = collations.find(name);
+    if (it != collations.end()) return it->second.get();
+    if (const Collation* builtin = builtin_collation(name); builtin != nullptr) return builtin;
+    if (attempt == 0 && hooks.collation_needed) {
+      hooks.collation_needed(name);
+    } else {
+      break;
+    }
+  }
+  return nullptr;
+}
+
+int Session::database_index(std::string_view schema) const {
+  for (size_t i = 0; i < databases.size(); ++i) {
+    if (equal_nocase(databases[i]->schema.name, schema)) return static_cast<int>(i);
+  }
+  return equal_nocase(schema, "main") ? 0 : -1;
+}
+
+int Session::index_of(const Schema& schema) const {
+  for (size_t i = 0; i < databases.size(); ++i) {
+    if (&databases[i]->schema == &schema) return static_cast<int>(i);
+  }
+  return 0;
+}
+
+namespace {
+
+bool is_schema_table(std::string_view name, bool temp) {
+  if (temp) {
+    return equal_nocase(name, "sqlite_temp_master") || equal_nocase(name, "sqlite_temp_schema");
+  }
+  return equal_nocase(name, "sqlite_master") || equal_nocase(name, "sqlite_schema");
+}
+
+Table* table_in(Database& database, bool temp, std::string_view name) {
+  Table* table = database.schema.find_table(name);
+  if (table != nullptr || name.size() < 13) return table;
+  if (is_schema_table(name, false) || (temp && is_schema_table(name, true))) {
+    return database.schema.find_table("sqlite_schema");
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Table* Session::find_table(std::string_view schema, std::string_view name) {
+  if (!schema.empty()) {
+    int at = database_index(schema);
+    return at < 0 ? nullptr : table_in(*databases[static_cast<size_t>(at)], at == 1, name);
+  }
+  // temp hides main, main hides the attached ones; sqlite_schema means main's.
+  if (is_schema_table(name, false)) return table_in(*databases[0], false, name);
+  if (Table* table = table_in(*databases[1], true, name); table != nullptr) return table;
+  for (size_t i = 0; i < databases.size(); ++i) {
+    if (i == 1) continue;
+    if (Table* table = table_in(*databases[i], false, name); table != nullptr) return table;
+  }
+  return nullptr;
+}
+
+Index* Session::find_index(std::string_view schema, std::string_view name) {
+  if (!schema.empty()) {
+    int at = database_index(schema);
+    return at < 0 ? nullptr : databases[static_cast<size_t>(at)]->schema.find_index(name);
+  }
+  if (Index* index = databases[1]->schema.find_index(name); index != nullptr) return index;
+  for (size_t i = 0; i < databases.size(); ++i) {
+    if (i == 1) continue;
+    if (Index* index = databases[i]->schema.find_index(name); index != nullptr) return index;
+  }
+  return nullptr;
+}
+
+u64 Session::plan_version() const {
+  u64 version = schema_epoch + functions.version();
+  for (const auto& database : databases) version += database->schema.generation;
+  return version;
+}
+
+}  // namespace db
