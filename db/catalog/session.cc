@@ -1,5 +1,8 @@
 #include "db/catalog/session.h"
 
+#include "db/catalog/virtual_table.h"
+#include "db/sql/parser.h"
+
 namespace db {
 
 const Collation* Session::collation(std::string_view name) {
@@ -77,6 +80,20 @@ Index* Session::find_index(std::string_view schema, std::string_view name) {
     if (Index* index = databases[i]->schema.find_index(name); index != nullptr) return index;
   }
   return nullptr;
+}
+
+Table* Session::eponymous_table(std::string_view name) {
+  auto made = eponymous_tables.find(name);
+  if (made != eponymous_tables.end()) return made->second.get();
+  auto it = modules.find(name);
+  if (it == modules.end() || !it->second->eponymous()) return nullptr;
+  auto declared = it->second->connect(*this, {std::string(name), "main", std::string(name)}, false);
+  if (!declared.ok()) return nullptr;
+  auto table = declare_virtual_table(std::move(declared).value());
+  if (!table.ok()) return nullptr;
+  (*table)->name = name;
+  (*table)->schema = &databases[0]->schema;
+  return (eponymous_tables[std::string(name)] = std::move(table).value()).get();
 }
 
 u64 Session::plan_version() const {

@@ -155,6 +155,9 @@ struct Session {
   // Where `name` is; `schema` empty: temp, main, then the attached ones in order.
   Table* find_table(std::string_view schema, std::string_view name);
   Index* find_index(std::string_view schema, std::string_view name);
+  // The table of a table-valued function; made at first use. nullptr: no such module.
+  Table* eponymous_table(std::string_view name);
+  NocaseMap<std::shared_ptr<Table>> eponymous_tables;
   int database_index(std::string_view schema) const;  // -1: none of that name
   int index_of(const Schema& schema) const;
   Database& database_of(const Schema& schema) {

@@ -87,12 +87,14 @@ struct Scope {
   const List<sql::WindowSpec*>* windows = nullptr;
   // USING columns of RIGHT and FULL joins: whichever side is there.
   std::vector<ScopeColumn> coalesced;
+  bool collect_star_tables = false;
 };
 
 struct Conjunct {
   Expr* expr = nullptr;
-  int on_source = -1;     // plan index of the outer join whose ON it is from; -1: none
-  int inner_source = -1;  // plan index of the inner join whose ON it is from; -1: WHERE
+  bool is_argument = false;  // hidden column = argument of a table-valued function
+  int on_source = -1;        // plan index of the outer join whose ON it is from; -1: none
+  int inner_source = -1;     // plan index of the inner join whose ON it is from; -1: WHERE
 };
 
 // What a FROM clause became.
@@ -232,7 +234,6 @@ class Binder {
                        Scope* scope, FromPlan* plan);
   CteEntry* find_cte(const sql::Name& name, CteScope** env);
   RowPlan* bind_recursive(CteScope* env, CteEntry& entry, SubqueryNode* node);
-  RowPlan* bind_cte_body(CteScope* env, CteEntry& entry, SubqueryNode* node);
   RowPlan* bind_core(const sql::SelectCore* core, const sql::Select* select, Scope* parent,
                      SubqueryNode* node);
   RowPlan* bind_values(const sql::SelectCore* core, Scope* parent, SubqueryNode* node);
@@ -260,6 +261,12 @@ class Binder {
   std::vector<std::string_view>* star_tables_ = nullptr;  // nested joins: whose column each is
   std::vector<std::unique_ptr<CteScope>> cte_scopes_;
   std::vector<std::unique_ptr<Scope>> scopes_;
+  struct Origin {
+    int slot;
+    const Table* table;
+  };
+  std::vector<Origin> origins_;
+  int select_depth_ = 0;
   int slot_count_ = 0;
   int subquery_count_ = 0;
   int recursive_count_ = 0;

@@ -65,6 +65,7 @@ struct SourcePlan {
   int database = 0;
   RowPlan* rows = nullptr;         // kRows
   SubqueryNode* shared = nullptr;  // kRows: several items read one materialised result (CTE)
+  bool materialized = false;       // kRows: computed once and kept, never run as a coroutine
   bool correlated = false;         // kRows: reads earlier items or enclosing rows
   int width = 0;
   std::string_view name;      // for EXPLAIN QUERY PLAN
