@@ -146,8 +146,10 @@ struct Session {
   int running_readers = 0;
   int running_writers = 0;
   int trigger_depth = 0;
+  std::vector<const Trigger*> active_triggers;
   std::atomic<bool> interrupted{false};
   int progress_countdown = 0;
+  u64 write_epoch = 0;   // changes with every row written
   u64 schema_epoch = 0;  // with the schemas' generations and functions: is a plan still good?
 
   // nullptr: unknown. Asks the collation_needed hook once.

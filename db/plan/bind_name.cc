@@ -11,14 +11,40 @@ Expr* Binder::bind_rowid(ScopeSource& source) {
     expr->collation = &kBinary;
     return expr;
   }
-  return make_rowid(source.slot);
+  return make_rowid(source.slot, static_cast<int>(source.table->columns.size()));
 }
 
 Expr* Binder::column_of(ScopeSource& source, int column) {
   if (!source.columns.empty()) return source.columns[static_cast<size_t>(column)].expr;
   const Table& table = *source.table;
-  if (column == table.rowid_column && !source.row_based) return make_rowid(source.slot);
-  return make_column(source.slot, column, table.columns[static_cast<size_t>(column)]);
+  if (column == table.rowid_column && !source.row_based) return bind_rowid(source);
+  const Column& definition = table.columns[static_cast<size_t>(column)];
+  if (definition.generated == Generated::kVirtual && !source.row_based) {
+    return generated_column(source, definition);
+  }
+  return make_column(source.slot, column, definition);
+}
+
+// A virtual column is its expression over the same row.
+Expr* Binder::generated_column(const ScopeSource& source, const Column& column) {
+  if (generated_depth_ > 50) {
+    fail("generated column loop on \"" + column.name + "\"");
+    return nullptr;
+  }
+  ++generated_depth_;
+  Scope* scope = new_scope(nullptr);
+  scope->sources.push_back(source);
+  scope->sources.back().merged.clear();
+  Expr* value = bind(column.generated_expr, scope);
+  --generated_depth_;
+  if (value == nullptr) return nullptr;
+  auto* expr = arena_.make<Expr>();
+  expr->op = Op::kAffinity;
+  expr->left = value;
+  expr->affinity = column.affinity;
+  expr->collation = session_.collation(column.collation);
+  expr->flags = value->flags & (expr_flag::kVolatile | expr_flag::kHasSubquery);
+  return expr;
 }
 
 // In an aggregated or windowed query, what is read from a row must be carried to the output row.

@@ -62,6 +62,7 @@ Expr* Binder::bind_in(const sql::InExpr& in, Scope* scope) {
     if (in.list.empty()) return make_const(Value::integer(in.negated ? 1 : 0));
     auto* node = arena_.make<Expr>();
     node->op = Op::kInList;
+    node->b = state_count_++;
     node->left = value;
     node->compare = value->affinity;
     node->collation = value->collation != nullptr ? value->collation : &kBinary;

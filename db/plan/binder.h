@@ -118,10 +118,15 @@ class Binder {
 
   // --- expressions (bind_expr.cc)
   Expr* bind(const sql::Expr* expr, Scope* scope);
+  // A row value: the items of (a, b), or the columns of a subquery's first row.
+  bool bind_row(const sql::Expr* expr, Scope* scope, std::vector<Expr*>* out) {
+    return row_items(expr, scope, out);
+  }
   // --- building nodes (make_expr.cc)
   Expr* make_const(Value value);
   Expr* make_column(int slot, int column, const Column& definition);
-  Expr* make_rowid(int slot);
+  // `width`: columns of the table; the rowid of a row in memory lies behind them.
+  Expr* make_rowid(int slot, int width);
   Expr* make_slot_column(int slot, int column, const Expr* like);
   Expr* make_unary(Op op, Expr* operand);
   Expr* make_binary(Op op, Expr* left, Expr* right);
@@ -188,6 +193,7 @@ class Binder {
   Expr* lookup(std::string_view schema, std::string_view table, std::string_view column,
                Scope* scope, const sql::ColumnExpr& syntax, bool* failed);
   Expr* column_of(ScopeSource& source, int column);
+  Expr* generated_column(const ScopeSource& source, const Column& column);
   Expr* phase_wrap(Expr* expr, Scope* scope);
   Expr* carry_through_aggregate(Expr* expr, AggregatePlan& aggregate);
   void note_outer(Expr* expr, Scope* from, Scope* owner);
@@ -267,7 +273,9 @@ class Binder {
   };
   std::vector<Origin> origins_;
   int select_depth_ = 0;
+  int generated_depth_ = 0;
   int slot_count_ = 0;
+  int state_count_ = 0;
   int subquery_count_ = 0;
   int recursive_count_ = 0;
 
@@ -278,6 +286,7 @@ class Binder {
     return scopes_.back().get();
   }
   int recursive_count() const { return recursive_count_; }
+  int state_count() const { return state_count_; }
 };
 
 // Calls `visit` for every node below and including `expr` until it answers false for one.

@@ -57,6 +57,7 @@ enum class Op : u8 {
   kCase,      // left: base or null; args: when, then, ...; right: else or null
   kCast,      // affinity: the target
   kCollate,
+  kAffinity,  // what storing in a column does: generated columns
   kFunction,
   kCoalesce,  // args, evaluated until one is not NULL
   kExists,
@@ -88,7 +89,7 @@ struct Expr {
   Affinity compare = Affinity::kNone;  // comparisons: what is applied to both sides first
   u8 flags = 0;
   i32 a = 0;
-  i32 b = 0;
+  i32 b = 0;                             // kFunction, kInList: index of the run-time state
   const Collation* collation = nullptr;  // of the value; comparisons: the one in force
   Expr* left = nullptr;
   Expr* right = nullptr;

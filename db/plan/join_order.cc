@@ -188,6 +188,11 @@ JoinPlan* JoinPlanner::plan(const List<SortKey>* order, const List<Expr*>* outs,
   reduce_outer_joins();
   find_terms();
   note_used_columns(outs, row);
+  for (JoinItem& item : items_) {
+    for (size_t c = 0; c < item.used_columns.size(); ++c) {
+      if (item.used_columns[c]) item.source->used.push(binder_.arena(), static_cast<int>(c));
+    }
+  }
   for (size_t i = 0; i < count; ++i) build_paths(static_cast<int>(i));
   if (no_solution_) {
     binder_.fail("no query solution");
@@ -252,8 +257,9 @@ JoinPlan* JoinPlanner::plan(const List<SortKey>* order, const List<Expr*>* outs,
       binder_.fail("no query solution");
       return nullptr;
     }
-    std::stable_sort(next.begin(), next.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+    std::sort(next.begin(), next.end(), [](const Candidate& a, const Candidate& b) {
+      return a.cost != b.cost ? a.cost < b.cost : a.steps.back().item < b.steps.back().item;
+    });
     if (next.size() > width) {
       // Keep the best ordered one alive.
       auto ordered =

@@ -43,10 +43,11 @@ Expr* Binder::make_column(int slot, int column, const Column& definition) {
   return expr;
 }
 
-Expr* Binder::make_rowid(int slot) {
+Expr* Binder::make_rowid(int slot, int width) {
   auto* expr = arena_.make<Expr>();
   expr->op = Op::kRowid;
   expr->a = slot;
+  expr->b = width;
   expr->affinity = Affinity::kInteger;
   expr->collation = &kBinary;
   return expr;
@@ -163,7 +164,7 @@ Expr* Binder::make_function(const Function* function, std::string_view name, Lis
   }
   // The collation that min(), max() and nullif() compare with is that of the first argument that
   // has one; the result itself has none but an explicit one.
-  expr->a = -1;
+  expr->b = state_count_++;
   if (!function->has(function_flag::kDeterministic)) expr->flags |= expr_flag::kVolatile;
   return fold(expr);
 }
@@ -183,7 +184,8 @@ Expr* Binder::make_cast(Expr* operand, Affinity affinity) {
 bool same_expr(const Expr* a, const Expr* b) {
   if (a == b) return true;
   if (a == nullptr || b == nullptr) return false;
-  if (a->op != b->op || a->a != b->a || a->b != b->b || a->flags != b->flags ||
+  bool has_state = a->op == Op::kFunction || a->op == Op::kInList;
+  if (a->op != b->op || a->a != b->a || (a->b != b->b && !has_state) || a->flags != b->flags ||
       a->function != b->function || a->subquery != b->subquery ||
       a->args.size() != b->args.size()) {
     return false;

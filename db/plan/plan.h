@@ -68,9 +68,9 @@ struct SourcePlan {
   bool materialized = false;       // kRows: computed once and kept, never run as a coroutine
   bool correlated = false;         // kRows: reads earlier items or enclosing rows
   int width = 0;
-  std::string_view name;      // for EXPLAIN QUERY PLAN
-  List<Expr*> function_args;  // table-valued functions
-  int recursive_id = -1;      // kRows: the working table of a recursive CTE
+  std::string_view name;  // for EXPLAIN QUERY PLAN
+  int recursive_id = -1;  // kRows: the working table of a recursive CTE
+  List<int> used;         // columns that the query reads
 };
 
 struct JoinLevel {
