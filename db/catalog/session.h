@@ -135,6 +135,8 @@ struct Session {
   i64 analysis_limit = 0;
   i64 cache_spill = 0;
   int temp_store = 0;
+  i64 cache_size = -2000;
+  int busy_timeout = 0;
 
   // Transactions and counters.
   bool autocommit = true;

@@ -105,10 +105,19 @@ class Connection {
   Statement* next_statement(Statement* after);
   Session& session() { return *session_; }
 
+  // Opens another database under a schema name (ATTACH).
+  Status add_database(const std::string& name, const std::string& path, bool read_only,
+                      bool create);
+  // Statements that do not run let go of their cursors (DETACH, VACUUM).
+  void drop_executions();
+
  private:
   friend class Statement;
+  struct State;
   Connection();
+  void forget(Statement* statement);
   std::unique_ptr<Session> session_;
+  std::unique_ptr<State> state_;
 };
 
 class Statement {

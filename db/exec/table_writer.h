@@ -47,6 +47,11 @@ class TableWriter {
   bool read_current(std::vector<Value>* row);
   // A rowid that is free; 0 after a failure.
   i64 new_rowid();
+  // The key that the row has in index `number` of the plan; *applies is false for partial indexes
+  // that leave it out.
+  bool index_key(int number, const Value* row, std::vector<Value>* out, bool* applies) {
+    return index_values(*trees_[static_cast<size_t>(number)], row, out, applies);
+  }
   Cursor& rows() { return cursor_; }
   // What to do about the failure that was reported.
   sql::ConflictAction failed_action = sql::ConflictAction::kAbort;

@@ -1,0 +1,150 @@
+// SQL that the engine runs for itself, inside the caller's transaction.
+#include "db/engine/command.h"
+#include "db/exec/eval.h"
+#include "db/exec/execution.h"
+#include "db/exec/table_cursor.h"
+#include "db/exec/table_writer.h"
+#include "db/plan/dml_binder.h"
+#include "db/sql/parser.h"
+
+namespace db {
+
+std::string quote_name(std::string_view name) {
+  std::string out = "\"";
+  for (char c : name) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+Status run_internal(Session& session, std::string_view text, std::vector<std::vector<Value>>* rows,
+                    std::span<const Value> parameters) {
+  sql::Arena arena;
+  std::string copy(text);
+  sql::Parsed parsed = sql::parse(copy, arena);
+  if (parsed.failed) return Error(rc::kError, parsed.error);
+  auto saved_hook = std::move(session.hooks.authorizer);
+  session.hooks.authorizer = nullptr;
+  Program program;
+  Binder binder(session, program.arena);
+  binder.sql = copy;
+  bool compiled = compile_into(binder, nullptr, parsed.statement, &program.select, &program.dml);
+  session.hooks.authorizer = std::move(saved_hook);
+  if (!compiled) return binder.error();
+  program.take_counts(binder);
+  Cx cx(session);
+  program.fit(cx);
+  cx.parameters = parameters.data();
+  cx.parameter_count = static_cast<int>(parameters.size());
+  std::unique_ptr<Execution> execution =
+      program.select != nullptr ? make_select(*program.select, cx) : make_dml(*program.dml, cx);
+  int code = rc::kDone;
+  while ((code = execution->step(cx)) == rc::kRow) {
+    if (rows == nullptr) continue;
+    size_t width = program.select != nullptr ? static_cast<size_t>(program.select->width)
+                                             : program.dml->returning.size();
+    rows->emplace_back(execution->row(), execution->row() + width);
+    for (Value& value : rows->back()) value.keep();
+  }
+  execution->close(cx);
+  if (code != rc::kDone) return Error(cx.code, cx.message);
+  return {};
+}
+
+Result<int> database_for(Session& session, const sql::Name& schema, bool temporary) {
+  if (!schema.present()) return temporary ? 1 : 0;
+  int at = session.database_index(schema.text);
+  if (at < 0) return Error(rc::kError, "unknown database " + std::string(schema.text));
+  if (temporary && at != 1) {
+    return Error(rc::kError, "temporary table name must be unqualified");
+  }
+  return at;
+}
+
+Result<Value> constant_of(const Command& command, const sql::Expr* expr) {
+  if (const auto* name = expr->is<sql::ColumnExpr>(); name != nullptr && !name->table.present()) {
+    return Value::text(name->column.text);
+  }
+  Program program;
+  Binder binder(command.session, program.arena);
+  binder.sql = command.sql;
+  Scope* scope = binder.new_scope(nullptr);
+  Expr* bound = binder.bind(expr, scope);
+  if (bound == nullptr) return binder.error();
+  program.take_counts(binder);
+  Cx cx(command.session);
+  program.fit(cx);
+  cx.parameters = command.parameters.data();
+  cx.parameter_count = static_cast<int>(command.parameters.size());
+  Value value;
+  eval(bound, cx, value);
+  value.keep();
+  if (cx.failed()) return Error(cx.code, cx.message);
+  return value;
+}
+
+Status authorize_command(Session& session, int action, std::string_view a, std::string_view b,
+                         std::string_view schema) {
+  if (!session.hooks.authorizer) return {};
+  std::string first(a), second(b), where(schema);
+  int answer = session.hooks.authorizer(action, a.empty() ? nullptr : first.c_str(),
+                                        b.empty() ? nullptr : second.c_str(),
+                                        schema.empty() ? nullptr : where.c_str(), nullptr);
+  if (answer == 0) return {};
+  return Error(rc::kAuth, "not authorized");
+}
+
+Status fill_index(Session& session, const Table& table, const Index& index) {
+  Program program;
+  Binder binder(session, program.arena);
+  DmlBinder dml(binder, nullptr);
+  WritePlan* plan = dml.write_plan(&table);
+  if (plan == nullptr) return binder.error();
+  program.take_counts(binder);
+  Cx cx(session);
+  program.fit(cx);
+  TableWriter writer(*plan, cx);
+  if (!writer.open()) return Error(cx.code, cx.message);
+  int number = -1;
+  for (u32 i = 0; i < plan->indexes.size(); ++i) {
+    if (plan->indexes[i].index == &index) number = static_cast<int>(i);
+  }
+  if (number < 0) return {};
+  std::vector<std::vector<Value>> keys;
+  std::vector<Value> row;
+  Cursor& cursor = writer.rows();
+  Hit hit = cursor.first();
+  for (; hit == Hit::kRow; hit = cursor.next()) {
+    if (!writer.read_current(&row)) return Error(cx.code, cx.message);
+    std::vector<Value> key;
+    bool applies = false;
+    if (!writer.index_key(number, row.data(), &key, &applies)) return Error(cx.code, cx.message);
+    if (!applies) continue;
+    for (Value& value : key) value.keep();
+    keys.push_back(std::move(key));
+  }
+  if (hit == Hit::kError) return cursor.error();
+  IndexOrder order(index, session);
+  std::sort(keys.begin(), keys.end(),
+            [&](const auto& a, const auto& b) { return compare_keys(a, b, order.info()) < 0; });
+  Cursor tree(*table.schema->store, index.root, &order);
+  size_t declared = static_cast<size_t>(index.key_columns);
+  std::string record;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (index.unique && i > 0) {
+      bool has_null = false;
+      for (size_t c = 0; c < declared; ++c) has_null |= keys[i][c].is_null();
+      if (!has_null && compare_keys({keys[i].data(), declared}, {keys[i - 1].data(), declared},
+                                    order.info()) == 0) {
+        return Error(rc::kConstraintUnique, "UNIQUE constraint failed: " + describe_columns(index));
+      }
+    }
+    record.clear();
+    encode_record(keys[i], record);
+    if (tree.append(base::as_bytes(record)) == Hit::kError) return tree.error();
+  }
+  return {};
+}
+
+}  // namespace db

@@ -1,0 +1,164 @@
+#include "db/engine/schema_store.h"
+
+#include "db/engine/transaction.h"
+
+namespace db {
+namespace {
+
+SchemaRow decode(std::string_view record) {
+  RecordView view(record);
+  SchemaRow row;
+  Value value;
+  view.column(0, value);
+  row.type = value.to_text();
+  view.column(1, value);
+  row.name = value.to_text();
+  view.column(2, value);
+  row.table = value.to_text();
+  view.column(3, value);
+  row.root = value.to_integer();
+  view.column(4, value);
+  row.sql = value.to_text();
+  return row;
+}
+
+std::string encode(const SchemaRow& row) {
+  Value values[5] = {Value::borrowed_text(row.type), Value::borrowed_text(row.name),
+                     Value::borrowed_text(row.table), Value::integer(row.root),
+                     row.sql.empty() ? Value() : Value::borrowed_text(row.sql)};
+  std::string record;
+  encode_record(values, record);
+  return record;
+}
+
+Status load_stats(Schema& schema, Store& store) {
+  Table* table = schema.find_table("sqlite_stat1");
+  if (table == nullptr) return {};
+  Cursor cursor(store, table->root, nullptr);
+  for (Hit hit = cursor.first(); hit == Hit::kRow; hit = cursor.next()) {
+    ByteView payload;
+    if (cursor.payload(&payload) != Hit::kRow) break;
+    RecordView view(base::as_text(payload));
+    Value name;
+    Value index;
+    Value stat;
+    view.column(0, name);
+    view.column(1, index);
+    view.column(2, stat);
+    schema.set_stat(name.to_text(), index.to_text(), stat.to_text());
+  }
+  return {};
+}
+
+}  // namespace
+
+bool schema_is_current(const Database& database) {
+  if (database.store == nullptr) return true;
+  return database.schema.loaded && database.store->state() != TransactionState::kNone &&
+         database.schema.cookie == database.store->meta(Meta::kSchemaCookie);
+}
+
+Status load_schema(Session& session, int at) {
+  Database& database = *session.databases[static_cast<size_t>(at)];
+  if (database.store == nullptr) {
+    database.schema.loaded = true;
+    return {};
+  }
+  TRY(begin_read(session, at));
+  if (schema_is_current(database)) return {};
+  Schema& schema = database.schema;
+  schema.clear();
+  schema.store = database.store.get();
+  schema.cookie = database.store->meta(Meta::kSchemaCookie);
+  auto self = make_schema_table(at == 1 ? "sqlite_temp_schema" : "sqlite_schema");
+  self->name = at == 1 ? "sqlite_temp_master" : "sqlite_master";
+  self->schema = &schema;
+  schema.tables["sqlite_schema"] = std::move(self);
+  std::vector<SchemaRow> rows;
+  Cursor cursor(*database.store, 1, nullptr);
+  Hit hit = cursor.first();
+  for (; hit == Hit::kRow; hit = cursor.next()) {
+    ByteView payload;
+    if (cursor.payload(&payload) != Hit::kRow) break;
+    rows.push_back(decode(base::as_text(payload)));
+  }
+  if (hit == Hit::kError) return storage_error(cursor.error());
+  for (const char* type : {"table", "view", "index", "trigger"}) {
+    for (const SchemaRow& row : rows) {
+      if (row.type != type) continue;
+      Status added = schema.add_object(row.type, row.name, row.table, row.root, row.sql);
+      if (!added.ok() && !session.writable_schema) {
+        schema.clear();
+        return added;
+      }
+    }
+  }
+  schema.loaded = true;
+  return load_stats(schema, *database.store);
+}
+
+Status load_all_schemas(Session& session) {
+  for (size_t i = 0; i < session.databases.size(); ++i) {
+    if (session.databases[i]->schema.loaded && session.databases[i]->store != nullptr &&
+        session.databases[i]->store->in_memory()) {
+      continue;  // nobody else can have changed it
+    }
+    TRY(load_schema(session, static_cast<int>(i)));
+  }
+  return {};
+}
+
+Status add_schema_row(Session& session, int at, const SchemaRow& row) {
+  Store& store = *session.databases[static_cast<size_t>(at)]->store;
+  Cursor cursor(store, 1, nullptr);
+  Hit hit = cursor.last();
+  if (hit == Hit::kError) return storage_error(cursor.error());
+  i64 rowid = hit == Hit::kRow ? cursor.rowid() + 1 : 1;
+  if (cursor.insert(rowid, base::as_bytes(encode(row))) == Hit::kError) {
+    return storage_error(cursor.error());
+  }
+  session.databases[static_cast<size_t>(at)]->schema_changed = true;
+  ++session.write_epoch;
+  return {};
+}
+
+Status edit_schema_rows(Session& session, int at,
+                        const std::function<SchemaEdit(SchemaRow&)>& edit) {
+  Database& database = *session.databases[static_cast<size_t>(at)];
+  Cursor cursor(*database.store, 1, nullptr);
+  std::vector<std::pair<i64, SchemaRow>> rows;
+  Hit hit = cursor.first();
+  for (; hit == Hit::kRow; hit = cursor.next()) {
+    ByteView payload;
+    if (cursor.payload(&payload) != Hit::kRow) return storage_error(cursor.error());
+    rows.emplace_back(cursor.rowid(), decode(base::as_text(payload)));
+  }
+  if (hit == Hit::kError) return storage_error(cursor.error());
+  for (auto& [rowid, row] : rows) {
+    SchemaEdit what = edit(row);
+    if (what == SchemaEdit::kKeep) continue;
+    Hit done = Hit::kRow;
+    if (what == SchemaEdit::kUpdate) {
+      done = cursor.insert(rowid, base::as_bytes(encode(row)));
+    } else if (cursor.seek_equal(rowid) == Hit::kRow) {
+      done = cursor.erase();
+    }
+    if (done == Hit::kError) return storage_error(cursor.error());
+  }
+  database.schema_changed = true;
+  ++session.write_epoch;
+  return {};
+}
+
+Status bump_cookie(Session& session, int at) {
+  Database& database = *session.databases[static_cast<size_t>(at)];
+  u32 cookie = database.store->meta(Meta::kSchemaCookie) + 1;
+  auto set = database.store->set_meta(Meta::kSchemaCookie, cookie);
+  if (!set.ok()) return storage_error(set.error());
+  database.schema.cookie = cookie;
+  database.schema_changed = true;
+  ++database.schema.generation;
+  return {};
+}
+
+}  // namespace db

@@ -1,0 +1,439 @@
+#include "db/engine/schema_store.h"
+#include "db/engine/statement_state.h"
+#include "db/engine/transaction.h"
+#include "db/functions/builtins.h"
+
+#include <chrono>
+
+namespace db {
+
+Statement::Statement(std::unique_ptr<State> state) : state_(std::move(state)) {
+  state_->self = this;
+}
+
+Statement::~Statement() {
+  reset();
+  state_->drop_execution();
+  state_->connection.forget(this);
+}
+
+void Statement::State::drop_execution() {
+  if (running) finish(rc::kDone);
+  execution.reset();
+  cx.reset();
+  version = ~u64{0};
+}
+
+Status Statement::State::compile() {
+  execution.reset();
+  cx.reset();
+  command_columns.clear();
+  TRY(load_all_schemas(session));
+  version = session.plan_version();
+  auto fresh = std::make_unique<Program>();
+  bool is_query = statement->kind <= sql::StatementKind::kDelete;
+  if (!is_query) {
+    program = std::move(fresh);
+    Command command{session, statement, sql, parameters};
+    command_columns = db::command_columns(command);
+    is_writer = command_writes(*statement);
+    return {};
+  }
+  Binder binder(session, fresh->arena);
+  binder.sql = sql;
+  if (!compile_into(binder, nullptr, statement, &fresh->select, &fresh->dml)) return binder.error();
+  fresh->take_counts(binder);
+  if (fresh->dml != nullptr) {
+    fresh->write_database = fresh->dml->write->database;
+    is_writer = true;
+  }
+  program = std::move(fresh);
+  return {};
+}
+
+int Statement::State::fail(int code, std::string text, int offset) {
+  connection.set_error(code, std::move(text), offset);
+  latest = code;
+  return code;
+}
+
+// Takes locks, checks that the plan is still good, builds the operators.
+int Statement::State::start() {
+  if (session.running_readers + session.running_writers == 0) session.interrupted = false;
+  for (int attempt = 0;; ++attempt) {
+    if (version != session.plan_version()) {
+      Status compiled = compile();
+      if (!compiled.ok()) {
+        Error error = compiled.error();
+        (void)settle(session);
+        return fail(error.code(), error.message(), error.offset());
+      }
+    }
+    bool current = true;
+    std::vector<int> databases = program->databases;
+    if (statement->kind > sql::StatementKind::kDelete) databases.clear();
+    for (int at : databases) {
+      bool writes = at == program->write_database && statement->explain == sql::Explain::kNone;
+      Status begun = writes ? begin_write(session, at) : begin_read(session, at);
+      if (!begun.ok()) {
+        Error error = begun.error();
+        (void)settle(session);
+        return fail(error.code(), error.message());
+      }
+      if (!schema_is_current(*session.databases[static_cast<size_t>(at)])) {
+        Status loaded = load_schema(session, at);
+        if (!loaded.ok()) return fail(loaded.error().code(), loaded.error().message());
+        current = false;
+      }
+    }
+    if (current && version == session.plan_version()) break;
+    if (attempt > 10) return fail(rc::kSchema, "database schema has changed");
+    version = ~u64{0};
+  }
+  running = true;
+  if (is_writer) {
+    ++session.running_writers;
+  } else {
+    ++session.running_readers;
+  }
+  savepoint = -1;
+  if (program->dml != nullptr && statement->explain == sql::Explain::kNone) {
+    Store& store = *session.databases[static_cast<size_t>(program->write_database)]->store;
+    bool alone = session.autocommit && session.running_writers == 1;
+    if (store.state() == TransactionState::kWrite &&
+        (!alone || program->dml->conflict != sql::ConflictAction::kDefault) &&
+        needs_statement_savepoint(*program->dml, session)) {
+      savepoint = store.open_savepoint();
+    }
+  }
+  return rc::kOk;
+}
+
+// Ends the run: undoes what a failed statement did, commits in autocommit mode.
+int Statement::State::finish(int code) {
+  if (!running) return code;
+  running = false;
+  on_row = false;
+  sql::ConflictAction action =
+      execution != nullptr ? execution->failed_action() : sql::ConflictAction::kAbort;
+  bool failed = code != rc::kDone && code != rc::kRow;
+  if (execution != nullptr && cx != nullptr) {
+    if (program->dml != nullptr) session.changes = execution->changes;
+    execution->close(*cx);
+    counters[1] += cx->full_scan_steps;
+    counters[2] += cx->sorts;
+    counters[3] += cx->automatic_indexes;
+  }
+  if (is_writer) {
+    --session.running_writers;
+  } else {
+    --session.running_readers;
+  }
+  bool autocommit_write = session.autocommit && is_writer && session.running_writers == 0;
+  if (failed && is_writer && action != sql::ConflictAction::kFail) {
+    int primary = code & 0xff;
+    bool fatal = primary == rc::kNoMem || primary == rc::kIoErr || primary == rc::kFull ||
+                 primary == rc::kInterrupt;
+    if (action == sql::ConflictAction::kRollback || (fatal && savepoint < 0)) {
+      rollback_all(session);
+    } else if (autocommit_write) {
+      rollback_all(session);
+    } else if (savepoint >= 0 && program->write_database >= 0) {
+      Store& store = *session.databases[static_cast<size_t>(program->write_database)]->store;
+      ++session.write_epoch;
+      if (store.state() == TransactionState::kWrite) {
+        (void)store.rollback_savepoint(savepoint);
+        store.release_savepoint(savepoint);
+      }
+    }
+    if (program->dml != nullptr) session.changes = 0;
+  } else if (savepoint >= 0) {
+    Store& store = *session.databases[static_cast<size_t>(program->write_database)]->store;
+    if (store.state() == TransactionState::kWrite && store.savepoint_count() > savepoint) {
+      store.release_savepoint(savepoint);
+    }
+  }
+  savepoint = -1;
+  Status settled = settle(session);
+  if (!settled.ok() && !failed) return fail(settled.error().code(), settled.error().message());
+  return code;
+}
+
+int Statement::step() {
+  State& s = *state_;
+  if (s.done) reset();
+  s.on_row = false;
+  if (!s.running) {
+    int started = s.start();
+    if (started != rc::kOk) return started;
+    if (s.session.hooks.trace_statement) s.session.hooks.trace_statement(*this, sql());
+    if (s.statement->explain != sql::Explain::kNone) {
+      s.explain_plan();
+    } else if (s.program->select == nullptr && s.program->dml == nullptr) {
+      Command command{s.session, s.statement, s.sql, s.parameters};
+      if (s.is_writer || s.statement->kind != sql::StatementKind::kPragma) {
+        // The command does not count as a statement that runs beside itself.
+        if (s.is_writer) {
+          --s.session.running_writers;
+        } else {
+          --s.session.running_readers;
+        }
+      }
+      auto result = run_command(command);
+      if (s.is_writer) {
+        ++s.session.running_writers;
+      } else if (s.statement->kind != sql::StatementKind::kPragma) {
+        ++s.session.running_readers;
+      }
+      if (!result.ok()) {
+        Error error = result.error();
+        int code = s.finish(error.code());
+        s.done = true;
+        return s.fail(code, error.message(), error.offset());
+      }
+      s.command_rows = std::move(result.value().rows);
+      s.command_at = 0;
+    } else {
+      if (s.cx == nullptr) {
+        s.cx = std::make_unique<Cx>(s.session);
+        s.program->fit(*s.cx);
+      }
+      s.cx->reset();
+      s.cx->parameters = s.parameters.data();
+      s.cx->parameter_count = static_cast<int>(s.parameters.size());
+      if (s.execution == nullptr) {
+        s.execution = s.program->select != nullptr ? make_select(*s.program->select, *s.cx)
+                                                   : make_dml(*s.program->dml, *s.cx);
+      }
+    }
+  }
+  if (s.execution == nullptr) {
+    if (s.command_at < s.command_rows.size()) {
+      s.row = std::move(s.command_rows[s.command_at++]);
+      s.on_row = true;
+      s.latest = rc::kRow;
+      return rc::kRow;
+    }
+    int code = s.finish(rc::kDone);
+    s.done = true;
+    if (code == rc::kDone) s.connection.clear_error();
+    return s.latest = code;
+  }
+  int code = s.execution->step(*s.cx);
+  if (code == rc::kRow) {
+    size_t width = static_cast<size_t>(column_count());
+    s.row.resize(width);
+    for (size_t i = 0; i < width; ++i) {
+      s.row[i] = s.execution->row()[i];
+      s.row[i].keep();
+    }
+    s.on_row = true;
+    s.connection.clear_error();
+    if (s.session.hooks.trace_row) s.session.hooks.trace_row(*this);
+    return s.latest = rc::kRow;
+  }
+  std::string message = s.cx->message;
+  bool failed = code != rc::kDone;
+  s.done = true;
+  if (failed) {
+    s.finish(code);
+    if ((code & 0xff) == rc::kCorrupt) message = "database disk image is malformed";
+    if ((code & 0xff) == rc::kFull) message = "database or disk is full";
+    return s.fail(code, message);
+  }
+  code = s.finish(rc::kDone);
+  if (code == rc::kDone) s.connection.clear_error();
+  return s.latest = code;
+}
+
+int Statement::reset() {
+  State& s = *state_;
+  if (s.running) s.finish(rc::kDone);
+  s.done = false;
+  s.on_row = false;
+  s.command_rows.clear();
+  int code = s.latest == rc::kRow || s.latest == rc::kDone ? rc::kOk : s.latest;
+  s.latest = 0;
+  return code;
+}
+
+bool Statement::busy() const {
+  return state_->running;
+}
+bool Statement::readonly() const {
+  const State& s = *state_;
+  if (s.statement->explain != sql::Explain::kNone) return true;
+  if (s.statement->kind == sql::StatementKind::kPragma) {
+    return !s.statement->as<sql::PragmaStatement>()->has_value;
+  }
+  if (s.statement->kind == sql::StatementKind::kBegin) {
+    auto mode = s.statement->as<sql::BeginStatement>()->mode;
+    return mode == sql::BeginMode::kDeferred || mode == sql::BeginMode::kConcurrent;
+  }
+  return !s.is_writer;
+}
+int Statement::explain() const {
+  return static_cast<int>(state_->statement->explain);
+}
+
+namespace {
+
+constexpr const char* kPlanColumns[] = {"id", "parent", "notused", "detail"};
+constexpr const char* kCodeColumns[] = {"addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"};
+
+const RowColumn* row_column(const Program& program, int index) {
+  if (program.select != nullptr && index < program.select->width) {
+    return &program.select->columns[static_cast<size_t>(index)];
+  }
+  if (program.dml != nullptr && index < static_cast<int>(program.dml->returning_columns.size())) {
+    return &program.dml->returning_columns[static_cast<size_t>(index)];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+int Statement::column_count() const {
+  const State& s = *state_;
+  if (s.statement->explain == sql::Explain::kQueryPlan) return 4;
+  if (s.statement->explain == sql::Explain::kCode) return 8;
+  if (s.program->select != nullptr) return s.program->select->width;
+  if (s.program->dml != nullptr) return static_cast<int>(s.program->dml->returning_columns.size());
+  return static_cast<int>(s.command_columns.size());
+}
+int Statement::data_count() const {
+  return state_->on_row ? column_count() : 0;
+}
+Value& Statement::column(int index) {
+  static thread_local Value none;
+  State& s = *state_;
+  if (!s.on_row || index < 0 || index >= static_cast<int>(s.row.size())) {
+    none.set_null();
+    return none;
+  }
+  return s.row[static_cast<size_t>(index)];
+}
+std::string_view Statement::column_name(int index) const {
+  const State& s = *state_;
+  if (index < 0 || index >= column_count()) return {};
+  if (s.statement->explain == sql::Explain::kQueryPlan) return kPlanColumns[index];
+  if (s.statement->explain == sql::Explain::kCode) return kCodeColumns[index];
+  const RowColumn* column = row_column(*s.program, index);
+  return column != nullptr ? column->name
+                           : std::string_view(s.command_columns[static_cast<size_t>(index)]);
+}
+std::string_view Statement::column_declared_type(int index) const {
+  const RowColumn* column = row_column(*state_->program, index);
+  return column == nullptr ? std::string_view() : column->declared_type;
+}
+std::string_view Statement::column_database(int index) const {
+  const RowColumn* column = row_column(*state_->program, index);
+  return column == nullptr ? std::string_view() : column->database;
+}
+std::string_view Statement::column_table(int index) const {
+  const RowColumn* column = row_column(*state_->program, index);
+  return column == nullptr ? std::string_view() : column->table;
+}
+std::string_view Statement::column_origin(int index) const {
+  const RowColumn* column = row_column(*state_->program, index);
+  return column == nullptr ? std::string_view() : column->origin;
+}
+
+int Statement::parameter_count() const {
+  return static_cast<int>(state_->parameters.size());
+}
+std::string_view Statement::parameter_name(int index) const {
+  if (index < 1 || index > parameter_count()) return {};
+  return state_->parameter_names[static_cast<size_t>(index) - 1];
+}
+int Statement::parameter_index(std::string_view name) const {
+  for (int i = 1; i <= parameter_count(); ++i) {
+    if (!name.empty() && parameter_name(i) == name) return i;
+  }
+  return 0;
+}
+int Statement::bind(int index, Value value) {
+  State& s = *state_;
+  if (s.running) {
+    return s.fail(rc::kMisuse, "bad parameter or other API misuse");
+  }
+  if (index < 1 || index > parameter_count()) {
+    return s.fail(rc::kRange, "column index out of range");
+  }
+  s.parameters[static_cast<size_t>(index) - 1] = std::move(value);
+  return rc::kOk;
+}
+const Value& Statement::parameter(int index) const {
+  return state_->parameters[static_cast<size_t>(index) - 1];
+}
+void Statement::clear_bindings() {
+  for (Value& value : state_->parameters) value.set_null();
+}
+
+std::string_view Statement::sql() const {
+  return std::string_view(state_->sql).substr(0, state_->tail);
+}
+
+std::string Statement::expanded_sql() const {
+  const State& s = *state_;
+  std::string out;
+  std::string_view text = sql();
+  // Parameters are found by a scan that knows strings, names and comments.
+  size_t at = 0;
+  int next = 1;
+  auto is_word = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           (static_cast<u8>(c) & 0x80) != 0;
+  };
+  while (at < text.size()) {
+    char c = text[at];
+    size_t end = at + 1;
+    if (c == '\'' || c == '"' || c == '`' || c == '[') {
+      char close = c == '[' ? ']' : c;
+      while (end < text.size() && text[end] != close) ++end;
+      if (end < text.size()) ++end;
+    } else if (c == '-' && end < text.size() && text[end] == '-') {
+      while (end < text.size() && text[end] != '\n') ++end;
+    } else if (c == '/' && end < text.size() && text[end] == '*') {
+      end = text.find("*/", at + 2);
+      end = end == std::string_view::npos ? text.size() : end + 2;
+    } else if (c == '?' ||
+               ((c == ':' || c == '@' || c == '$') && end < text.size() && is_word(text[end]))) {
+      while (end < text.size() && is_word(text[end])) ++end;
+      std::string_view name = text.substr(at, end - at);
+      int index = name == "?" ? next : parameter_index(name);
+      if (c == '?' && name.size() > 1) index = std::atoi(std::string(name.substr(1)).c_str());
+      if (index >= next) next = index + 1;
+      if (index >= 1 && index <= parameter_count()) {
+        out += quote_value(s.parameters[static_cast<size_t>(index) - 1]);
+      } else {
+        out += "NULL";
+      }
+      at = end;
+      continue;
+    } else if (is_word(c)) {
+      while (end < text.size() && is_word(text[end])) ++end;
+    }
+    out += text.substr(at, end - at);
+    at = end;
+  }
+  return out;
+}
+
+Connection& Statement::connection() const {
+  return state_->connection;
+}
+
+i64 Statement::status(int counter, bool reset) {
+  if (counter < 0 || counter >= static_cast<int>(state_->counters.size())) return 0;
+  i64 value = state_->counters[static_cast<size_t>(counter)];
+  if (reset) state_->counters[static_cast<size_t>(counter)] = 0;
+  return value;
+}
+
+void Statement::State::explain_plan() {
+  command_rows.clear();
+  command_at = 0;
+}
+
+}  // namespace db

@@ -1,0 +1,51 @@
+// What a Statement keeps: its text, its program, its parameters, and the run in progress.
+#pragma once
+
+#include "db/engine/command.h"
+#include "db/engine/connection.h"
+#include "db/exec/execution.h"
+#include "db/exec/table_cursor.h"
+#include "db/sql/parser.h"
+
+namespace db {
+
+struct Statement::State {
+  explicit State(Connection& connection) : connection(connection), session(connection.session()) {}
+
+  // Parses and compiles `sql`. Again, when the schema has changed.
+  Status compile();
+  int start();
+  int finish(int code);
+  int fail(int code, std::string text, int offset = -1);
+  void drop_execution();
+  void explain_plan();
+
+  Connection& connection;
+  Session& session;
+  Statement* self = nullptr;
+  std::string sql;
+  size_t tail = 0;
+  sql::Arena arena{2048};
+  sql::Statement* statement = nullptr;
+  std::vector<std::string> parameter_names;
+  std::vector<Value> parameters;
+  u64 version = 0;
+
+  std::unique_ptr<Program> program;
+  std::unique_ptr<Cx> cx;
+  std::unique_ptr<Execution> execution;
+  std::vector<std::string> command_columns;
+  std::vector<std::vector<Value>> command_rows;
+  size_t command_at = 0;
+
+  std::vector<Value> row;
+  bool running = false;
+  bool done = false;
+  bool on_row = false;
+  bool is_writer = false;
+  int savepoint = -1;  // of this statement, in write_database
+  int latest = 0;      // code of the latest step
+  std::array<i64, 10> counters{};
+};
+
+}  // namespace db
