@@ -52,10 +52,19 @@ Status load_stats(Schema& schema, Store& store) {
 
 }  // namespace
 
+namespace {
+
+// A database that nobody has written to has no pages, and the cookie 0.
+u32 cookie_of(const Store& store) {
+  return store.page_count() == 0 ? 0 : store.meta(Meta::kSchemaCookie);
+}
+
+}  // namespace
+
 bool schema_is_current(const Database& database) {
   if (database.store == nullptr) return true;
   return database.schema.loaded && database.store->state() != TransactionState::kNone &&
-         database.schema.cookie == database.store->meta(Meta::kSchemaCookie);
+         database.schema.cookie == cookie_of(*database.store);
 }
 
 Status load_schema(Session& session, int at) {
@@ -69,11 +78,15 @@ Status load_schema(Session& session, int at) {
   Schema& schema = database.schema;
   schema.clear();
   schema.store = database.store.get();
-  schema.cookie = database.store->meta(Meta::kSchemaCookie);
+  schema.cookie = cookie_of(*database.store);
   auto self = make_schema_table(at == 1 ? "sqlite_temp_schema" : "sqlite_schema");
   self->name = at == 1 ? "sqlite_temp_master" : "sqlite_master";
   self->schema = &schema;
   schema.tables["sqlite_schema"] = std::move(self);
+  if (database.store->page_count() == 0) {
+    schema.loaded = true;
+    return {};
+  }
   std::vector<SchemaRow> rows;
   Cursor cursor(*database.store, 1, nullptr);
   Hit hit = cursor.first();
