@@ -86,6 +86,28 @@ std::function<void(i64, bool)> crash_hook() {
   };
 }
 
+// Names each criterion that failed, with its text and the evidence against it.
+void print_unmet(const std::string& folder, const RunOutcome& outcome, const char* bold,
+                 const char* reset) {
+  std::printf("%sNot met.%s\n", bold, reset);
+  auto ledger = Ledger::open({.path = folder + "/ledger.db", .read_only = true});
+  if (!ledger.ok()) return;
+  RunState state = (*ledger)->state();
+  for (const std::string& id : outcome.unmet) {
+    const Entity* c = state.find("criterion", id);
+    if (c == nullptr) continue;
+    std::printf("  %s  %s\n      gate %s, %lld of %lld cases: fleet evidence %s\n", id.c_str(),
+                c->facts["text"].as_string().c_str(), c->facts["gate"].as_string().c_str(),
+                static_cast<long long>(c->facts["num"].as_int()),
+                static_cast<long long>(c->facts["denom"].as_int()),
+                c->facts["evidence"].as_string().c_str());
+  }
+  std::string unjudged;
+  for (const std::string& id : outcome.unjudged) unjudged += " " + id;
+  if (!unjudged.empty()) std::printf("  not reached:%s\n", unjudged.c_str());
+  if (outcome.unmet.empty() && unjudged.empty()) std::printf("  the product does not serve\n");
+}
+
 void print_end(const std::string& folder, const RunRequest& request, const RunOutcome& outcome,
                bool terminal) {
   const char* bold = terminal ? "\033[1m" : "";
@@ -95,11 +117,7 @@ void print_end(const std::string& folder, const RunRequest& request, const RunOu
   if (outcome.end == RunEnd::kMet) {
     std::printf("%sEvery criterion is met.%s\n", bold, reset);
   } else {
-    std::string unmet;
-    for (const std::string& id : outcome.unmet) unmet += (unmet.empty() ? "" : ", ") + id;
-    std::printf("%sNot met: %s%s   ask why with: fleet why %s --run %s\n", bold,
-                unmet.empty() ? "the product does not serve" : unmet.c_str(), reset,
-                outcome.unmet.empty() ? "run" : outcome.unmet[0].c_str(), name.c_str());
+    print_unmet(folder, outcome, bold, reset);
   }
   if (!request.script.empty()) {
     std::printf(
@@ -131,6 +149,7 @@ base::Result<int> drive(const std::string& folder, const CommandOptions& options
   if (options.json) {
     Json unmet = Json::array();
     for (const std::string& id : outcome->unmet) unmet.push(id);
+    for (const std::string& id : outcome->unjudged) unmet.push(id);
     Json out = Json::object({{"run", request.id}, {"met", outcome->end == RunEnd::kMet}});
     out.set("unmet", std::move(unmet));
     out.set("folder", folder);

@@ -322,6 +322,9 @@ base::Status Builder::gate(Work& task) {
   for (const Evidence& evidence : TRY(run_gates(engine_, built, task.doc.gates))) {
     Visibility visibility = engine_.gate(evidence.gate)->visibility;
     if (evidence.verdict != Verdict::kPass) {
+      for (const std::string& criterion : engine_.gate(evidence.gate)->criteria) {
+        TRY(engine_.judge(criterion, false, evidence));
+      }
       return bounce(task, failure_signature(evidence), feedback_for_agent(evidence, visibility),
                     evidence.id);
     }

@@ -18,7 +18,6 @@
 #include "team/stages/product_repo.h"
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -72,11 +71,13 @@ struct Engine {
   std::map<std::string, Built> built;        // by tree
   std::map<std::string, Evidence> evidence;  // by gate id + tree: a tree is never gated twice
   int evidence_count = 0;
-  std::set<std::string> passed;  // criteria that pass on the head
+  std::map<std::string, std::string> judged;  // criterion to passing | failing | regressed
 
   std::string path(const std::string& name) const { return config.folder + "/" + name; }
   std::string sealed() const { return path("sealed"); }
   const GateSpec* gate(const std::string& id) const;
+  // Records what evidence says about a criterion, as passing, failing or regressed.
+  base::Status judge(const std::string& criterion, bool pass, const Evidence& by);
 };
 
 }  // namespace team

@@ -17,6 +17,17 @@ const GateSpec* Engine::gate(const std::string& id) const {
   return at == gates.end() ? nullptr : &*at;
 }
 
+base::Status Engine::judge(const std::string& criterion, bool pass, const Evidence& by) {
+  std::string& state = judged[criterion];
+  bool was_good = state == "passing" || state == "regressed";
+  state = pass ? "passing" : was_good ? "regressed" : "failing";
+  return main.emit("criterion." + state, Json::object({{"id", criterion},
+                                                       {"evidence", by.id},
+                                                       {"gate", by.gate},
+                                                       {"num", by.numerator},
+                                                       {"denom", by.denominator}}));
+}
+
 namespace {
 
 // Runs it as a recorded effect; the log goes to a blob.

@@ -78,10 +78,13 @@ Result<RunOutcome> all_stages(Engine& engine) {
   TRY(plan_work(engine));
   RunOutcome outcome;
   bool good = TRY(build_and_prove(engine));
-  outcome.unmet = unmet_criteria(engine);
-  outcome.end = good && outcome.unmet.empty() ? RunEnd::kMet : RunEnd::kUnmet;
+  Unmet unmet = unmet_criteria(engine);
+  outcome.unmet = unmet.failing;
+  outcome.unjudged = unmet.unjudged;
+  outcome.end = good && unmet.empty() ? RunEnd::kMet : RunEnd::kUnmet;
   Json body = Json::object({{"id", engine.config.run}, {"commit", engine.head}});
   body.set("unmet", Json(Json::Array(outcome.unmet.begin(), outcome.unmet.end())));
+  body.set("unjudged", Json(Json::Array(outcome.unjudged.begin(), outcome.unjudged.end())));
   TRY(engine.main.emit(outcome.end == RunEnd::kMet ? "run.met" : "run.unmet", std::move(body)));
   return outcome;
 }

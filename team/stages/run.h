@@ -40,7 +40,8 @@ enum class RunEnd { kMet, kUnmet, kBudget };
 
 struct RunOutcome {
   RunEnd end = RunEnd::kUnmet;
-  std::vector<std::string> unmet;  // criterion ids
+  std::vector<std::string> unmet;     // criteria shown to fail
+  std::vector<std::string> unjudged;  // criteria the run did not get to
 };
 
 struct RunOptions {

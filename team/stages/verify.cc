@@ -49,23 +49,6 @@ Result<std::vector<Judgement>> judge(Engine& engine, const Built& built) {
   return out;
 }
 
-base::Status record(Engine& engine, const std::vector<Judgement>& judgements,
-                    std::set<std::string>& passed_before) {
-  for (const Judgement& j : judgements) {
-    std::string move = j.pass                                ? "passing"
-                       : passed_before.contains(j.criterion) ? "regressed"
-                                                             : "failing";
-    if (j.pass) passed_before.insert(j.criterion);
-    TRY(engine.main.emit("criterion." + move, Json::object({{"id", j.criterion},
-                                                            {"evidence", j.evidence.id},
-                                                            {"gate", j.evidence.gate},
-                                                            {"num", j.evidence.numerator},
-                                                            {"denom", j.evidence.denominator}})));
-    if (!j.pass) passed_before.erase(j.criterion);
-  }
-  return {};
-}
-
 base::Status write_summary(Engine& engine, const Built& built) {
   i64 numbers[2][2] = {};
   for (const GateSpec& gate : engine.gates) {
@@ -85,10 +68,14 @@ base::Status write_summary(Engine& engine, const Built& built) {
 
 }  // namespace
 
-std::vector<std::string> unmet_criteria(const Engine& engine) {
-  std::vector<std::string> out;
+Unmet unmet_criteria(const Engine& engine) {
+  Unmet out;
   for (const Criterion& c : engine.spec.criteria) {
-    if (!engine.passed.contains(c.id)) out.push_back(c.id);
+    auto at = engine.judged.find(c.id);
+    if (at == engine.judged.end())
+      out.unjudged.push_back(c.id);
+    else if (at->second != "passing")
+      out.failing.push_back(c.id);
   }
   return out;
 }
@@ -98,7 +85,7 @@ Result<bool> verify(Engine& engine, Builder& builder) {
     Built built = TRY(build_commit(engine, engine.head));
     if (!built.ok) return false;
     std::vector<Judgement> judgements = TRY(judge(engine, built));
-    TRY(record(engine, judgements, engine.passed));
+    for (const Judgement& j : judgements) TRY(engine.judge(j.criterion, j.pass, j.evidence));
     TRY(write_summary(engine, built));
     std::set<std::string> reopened;
     bool all = true;
@@ -199,7 +186,7 @@ Result<bool> kill_mutants(Engine& engine) {
     }
     if (by.empty()) {
       all = false;
-      engine.passed.erase(mutant.criterion);
+      engine.judged[mutant.criterion] = "regressed";
       TRY(engine.main.emit("mutant.survived", Json::object({{"id", mutant.id}})));
       TRY(engine.main.emit("criterion.regressed",
                            Json::object({{"id", mutant.criterion},

@@ -24,7 +24,11 @@ base::Status seal_artifact(Engine& engine, const std::string& id);
 // survived.
 base::Result<bool> operate(Engine& engine, Builder& builder);
 
-// Ids of criteria that do not pass now.
-std::vector<std::string> unmet_criteria(const Engine& engine);
+// Criteria that do not pass now: shown to fail, or never judged because the run did not get there.
+struct Unmet {
+  std::vector<std::string> failing, unjudged;
+  bool empty() const { return failing.empty() && unjudged.empty(); }
+};
+Unmet unmet_criteria(const Engine& engine);
 
 }  // namespace team
