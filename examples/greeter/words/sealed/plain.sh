@@ -1,0 +1,1 @@
+[ "$(sh "$1" Ann)" = "Hello, Ann." ] && echo "ok ann" || echo "not ok ann"
