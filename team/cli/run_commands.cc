@@ -126,7 +126,9 @@ void print_end(const std::string& folder, const RunRequest& request, const RunOu
   }
   std::printf("  report    %s/report.html\n", folder.c_str());
   std::printf("  cost      fleet cost --run %s\n", name.c_str());
-  if (outcome.end == RunEnd::kMet) std::printf("  serve it  fleet deploy --run %s\n", name.c_str());
+  if (outcome.end == RunEnd::kMet && base::is_directory(folder + "/artifacts")) {
+    std::printf("  serve it  fleet deploy --run %s\n", name.c_str());
+  }
 }
 
 base::Result<int> drive(const std::string& folder, const CommandOptions& options) {
@@ -217,8 +219,9 @@ base::Result<int> command_fork(const CommandOptions& options) {
   std::string name = free_name(folder.substr(folder.rfind('/') + 1) + "-fork");
   std::string target = runs_folder() + "/" + name;
   TRY(apply_environment(request));
-  TRY(fork_run(folder, seq, target, request));
-  std::printf("%s\ngo on with: fleet run --run %s\n", target.c_str(), name.c_str());
+  i64 cut = TRY(fork_run(folder, seq, target, request));
+  std::printf("%s\nshares events 1 to %lld; go on with: fleet run --run %s\n", target.c_str(),
+              static_cast<long long>(cut), name.c_str());
   return kExitMet;
 }
 

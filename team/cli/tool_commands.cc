@@ -1,6 +1,7 @@
 // fleet gate run, ledger verify, doctor, script-server, models test: tools that stand on their own.
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "team/cli/backend.h"
 #include "team/cli/commands.h"
 #include "team/gate/gate_runner.h"
@@ -119,8 +120,10 @@ base::Result<int> command_ledger_verify(const CommandOptions& options) {
   std::string folder = TRY(find_run(options.run));
   auto ledger = Ledger::open({.path = folder + "/ledger.db", .read_only = true});
   LedgerReport report;
+  std::string state;
   if (ledger.ok()) {
     report = TRY((*ledger)->verify());
+    state = base::sha256_hex((*ledger)->state().comparable().dump_canonical());
   } else if (ledger.error().code() == ErrorCode::kCorruption) {
     report.problem = ledger.error().message();
   } else {
@@ -131,6 +134,7 @@ base::Result<int> command_ledger_verify(const CommandOptions& options) {
                                       {"events", report.events},
                                       {"blobs", report.blobs},
                                       {"head", report.head},
+                                      {"state", state},
                                       {"problem", report.problem}})
                             .dump()
                             .c_str());

@@ -87,8 +87,7 @@ Json describe(const ModelRequest& request) {
   for (const Message& message : request.messages) messages.push(message.to_json());
   Json tools = Json::array();
   for (const ToolSpec& tool : request.tools) tools.push(tool.name);
-  return Json::object({{"model", request.model},
-                       {"messages", std::move(messages)},
+  return Json::object({{"messages", std::move(messages)},
                        {"tools", std::move(tools)},
                        {"output_tokens_max", request.output_tokens_max}});
 }

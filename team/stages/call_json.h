@@ -14,7 +14,8 @@ base::Result<CallResult> call_result_from_json(const base::Json& json);
 base::Json to_json(const ToolResult& result);
 ToolResult tool_result_from_json(const base::Json& json);
 
-// What a request says, for its hash: model, messages, names of the tools.
+// What a request says, for its hash: messages, names of the tools. Not the model: a fork may go on
+// with another one.
 base::Json describe(const ModelRequest& request);
 
 }  // namespace team

@@ -25,13 +25,9 @@ Json price_json(const Price& price) {
                        {"out_nusd", price.out_nusd}});
 }
 
-base::Status begin(Engine& engine) {
+base::Status begin(Engine& engine, const Json& started) {
   const EngineConfig& config = engine.config;
-  TRY(engine.main.emit("run.started", Json::object({{"id", config.run},
-                                                    {"model", config.model},
-                                                    {"backend", config.backend},
-                                                    {"recorded", config.recorded},
-                                                    {"price", price_json(config.price)}})));
+  TRY(engine.main.emit("run.started", started));
   TRY(engine.main.emit("budget.capped",
                        Json::object({{"scope", "run"}, {"cap", config.budget_nusd}})));
   TRY(engine.main.emit(
@@ -71,8 +67,8 @@ Result<bool> build_and_prove(Engine& engine) {
   return good;
 }
 
-Result<RunOutcome> all_stages(Engine& engine) {
-  TRY(begin(engine));
+Result<RunOutcome> all_stages(Engine& engine, const Json& started) {
+  TRY(begin(engine, started));
   TRY(converge(engine));
   TRY(design(engine));
   TRY(plan_work(engine));
@@ -103,7 +99,8 @@ Json RunRequest::to_json() const {
                        {"agents", agents},
                        {"seed", seed},
                        {"port", port},
-                       {"api", api}});
+                       {"api", api},
+                       {"started", started}});
 }
 
 Result<RunRequest> RunRequest::from_json(const Json& json) {
@@ -131,6 +128,8 @@ Result<RunRequest> RunRequest::from_json(const Json& json) {
       out.port = static_cast<int>(value.as_int(7379));
     else if (key == "api")
       out.api = value.as_string();
+    else if (key == "started")
+      out.started = value;
     else if (key == "price") {
       out.price = {value["id"].as_string(), value["in_nusd"].as_int(),
                    value["cached_nusd"].as_int(), value["write_nusd"].as_int(),
@@ -149,7 +148,16 @@ base::Status create_run(const std::string& folder, const RunRequest& request) {
                  folder + " holds a run already; resume it or choose another folder");
   }
   TRY(base::make_directories(folder));
-  return base::replace_file(folder + "/run.json", request.to_json().dump_pretty() + "\n");
+  RunRequest complete = request;
+  if (complete.started.is_null()) {
+    complete.started = Json::object({{"id", request.id},
+                                     {"model", request.model},
+                                     {"backend", request.backend},
+                                     {"recorded", !request.script.empty()},
+                                     {"budget_nusd", request.budget_nusd},
+                                     {"price", price_json(request.price)}});
+  }
+  return base::replace_file(folder + "/run.json", complete.to_json().dump_pretty() + "\n");
 }
 
 Result<RunRequest> load_run(const std::string& folder) {
@@ -163,13 +171,35 @@ Result<RunRequest> load_run(const std::string& folder) {
   return RunRequest::from_json(*json);
 }
 
-base::Status fork_run(const std::string& folder, i64 seq, const std::string& target,
-                      const RunRequest& request) {
+namespace {
+
+// The last event up to `seq` at which every attempt that was begun has ended.
+Result<i64> quiet_point(const Ledger& ledger, i64 seq) {
+  i64 quiet = 0;
+  int under_way = 0;
+  for (const Event& event : TRY(ledger.events())) {
+    if (event.seq > seq) break;
+    if (kind_of(event) == "attempt") {
+      if (event.type == "attempt.created")
+        ++under_way;
+      else if (event.type != "attempt.running")
+        --under_way;
+    }
+    if (under_way == 0) quiet = event.seq;
+  }
+  return quiet;
+}
+
+}  // namespace
+
+base::Result<i64> fork_run(const std::string& folder, i64 seq, const std::string& target,
+                           const RunRequest& request) {
   auto ledger = TRY(Ledger::open({.path = folder + "/ledger.db", .read_only = true}));
   if (seq < 1 || seq > ledger->state().last_seq()) {
     return Error(ErrorCode::kInvalidArgument,
                  "that run has events 1 to " + std::to_string(ledger->state().last_seq()));
   }
+  seq = TRY(quiet_point(*ledger, seq));
   TRY(create_run(target, request));
   for (const char* part :
        {"product.git", "sealed", "workspaces", "snapshots", "trees", "artifacts"}) {
@@ -182,7 +212,8 @@ base::Status fork_run(const std::string& folder, i64 seq, const std::string& tar
   if (base::file_exists(folder + "/spec.json")) {
     TRY(base::write_file(target + "/spec.json", TRY(base::read_file(folder + "/spec.json"))));
   }
-  return ledger->fork_to(target + "/ledger.db", seq);
+  TRY(ledger->fork_to(target + "/ledger.db", seq));
+  return seq;
 }
 
 Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& options, Model& model,
@@ -212,7 +243,7 @@ Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& opti
   auto main = TRY(Strand::open(*ledger, {.stream = "main", .replay_only = options.replay_only}));
   Engine engine{config, *ledger, *main, model, *sandbox, runner, repo, watcher, {},
                 {},     {},      {},    {},    {},       {},     0,    {}};
-  return all_stages(engine);
+  return all_stages(engine, request.started);
 }
 
 }  // namespace team

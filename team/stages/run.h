@@ -31,6 +31,7 @@ struct RunRequest {
   u64 seed = 1;
   int port = 7379;
   std::string api = "openai";  // openai | anthropic
+  base::Json started;  // what run.started says; kept by forks, whatever model they go on with
 
   base::Json to_json() const;
   static base::Result<RunRequest> from_json(const base::Json& json);
@@ -58,7 +59,9 @@ base::Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions
 base::Status create_run(const std::string& folder, const RunRequest& request);
 base::Result<RunRequest> load_run(const std::string& folder);
 // A new run in `target` that shares the record of `folder` up to `seq` and goes on with `request`.
-base::Status fork_run(const std::string& folder, i64 seq, const std::string& target,
-                      const RunRequest& request);
+// Workspaces are not part of the record, so the cut is made at the last event up to `seq` at which
+// no attempt is under way. Returns that event's number.
+base::Result<i64> fork_run(const std::string& folder, i64 seq, const std::string& target,
+                           const RunRequest& request);
 
 }  // namespace team

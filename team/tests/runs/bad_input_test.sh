@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Bad input gets one clear sentence and the right exit code, and nothing is lost.
+. "$(dirname "$0")/lib.sh"
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+
+[ "$(exit_code "$fleet" run "build something")" = 5 ] || fail "a run without a model"
+one_sentence "no model"
+[ "$(exit_code "$fleet" run --example nowhere)" = 5 ] || fail "an example that is not there"
+one_sentence "no example 'nowhere'"
+[ "$(exit_code "$fleet" status)" = 5 ] || fail "status without a run"
+one_sentence "no run yet"
+[ "$(FLEET_MODEL_URL=http://127.0.0.1:1 exit_code "$fleet" new x)" = 5 ] || fail "half an endpoint"
+one_sentence "set both"
+
+cp -r "$root/examples/greeter" "$work/odd"
+sed -i 's/"agents"/"agnets"/' "$work/odd/example.json"
+[ "$(exit_code "$fleet" run --example "$work/odd")" = 5 ] || fail "an unknown key"
+one_sentence "unknown key 'agnets'"
+
+rm -rf "$work/odd"
+cp -r "$root/examples/greeter" "$work/odd"
+echo '{"rules": [' >"$work/odd/team.json"
+[ "$(exit_code "$fleet" run --example "$work/odd")" = 5 ] || fail "a broken recording"
+one_sentence "team.json"
+
+# An endpoint that is gone: exit 5, and the same run goes on once there is one again.
+greeter gone
+cp "$FLEET_HOME/runs/gone/run.json" "$work/good.json"
+sed -i 's|"script": "[^"]*"|"script": ""|; s|"url": ""|"url": "http://127.0.0.1:9/v1"|' "$FLEET_HOME/runs/gone/run.json"
+[ "$(exit_code "$fleet" run --run gone --quiet)" = 5 ] || fail "an endpoint that is gone"
+one_sentence "the model cannot be used"
+
+greeter good
+[ "$(exit_code "$fleet" run --run good)" = 0 ] || fail "the good run: $(cat "$work/err")"
+ledger=$FLEET_HOME/runs/good/ledger.db
+cp "$ledger" "$work/ledger.db"
+
+# One changed byte in a stored event.
+sqlite3 "$ledger" "UPDATE event SET body = replace(body, 'greets', 'beats') WHERE type = 'intent.received'"
+[ "$(exit_code "$fleet" ledger verify --run good)" = 6 ] || fail "a changed event"
+one_sentence "was changed after it was written"
+# A torn file.
+head -c 20000 "$work/ledger.db" >"$ledger"
+rm -f "$ledger-wal" "$ledger-shm"
+[ "$(exit_code "$fleet" run --run good)" = 6 ] || fail "a torn ledger: $(cat "$work/err")"
+one_sentence "damaged"
+
+# A budget that is too small: exit 3, nothing is sent beyond it.
+greeter poor
+sed -i 's/"budget_nusd": [0-9]*/"budget_nusd": 1000/' "$FLEET_HOME/runs/poor/run.json"
+[ "$(exit_code "$fleet" run --run poor)" = 3 ] || fail "a budget that is too small: $(cat "$work/err")"
+one_sentence "budget"
+[ "$("$fleet" status --run poor --json | grep -c '"spent_nusd": 0')" = 1 ] || fail "money was spent"
+echo "ok: every problem is one sentence"
