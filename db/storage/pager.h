@@ -41,6 +41,7 @@ class Pager {
   bool in_memory() const { return file_ == nullptr; }
   bool read_only() const { return options_.read_only; }
   const std::string& path() const { return path_; }
+  Vfs& vfs() { return *options_.vfs; }
   u32 page_bytes() const { return page_bytes_; }
   u32 usable_bytes() const { return usable_bytes_; }
   PageNo page_count() const { return page_count_; }
