@@ -229,7 +229,7 @@ class Run {
                          {scratch_.socket(), "/socket", true}};
     setup.socket_folder = scratch_.socket();
     setup.log_path = scratch_.service_log();
-    if (spec_.kind == GateKind::kFault) setup.notify_socket = scratch_.notify();
+    setup.notify_socket = scratch_.notify();
     return setup;
   }
 

@@ -139,6 +139,8 @@ def control(line):
     answer = sys.stdin.readline().strip()
     assert answer == 'ok', answer
 def case(name, good): print('ok' if good else 'not ok', name, flush=True)
+print('@disk full', flush=True); case('told', 'next @start' in sys.stdin.readline())
+control('@stop'); control('@disk ok'); control('@start')
 case('healthy', ask('a') == 'OK')
 control('@disk full'); case('full', ask('b') == 'No space left on device')
 control('@disk failing'); case('failing', ask('c') == 'Input/output error')
@@ -153,7 +155,7 @@ TEST_F(GateTest, TheDiskOfAServiceCanBeFullFailingAndSlow) {
   put("sealed/check.py", kDiskChecker);
   const Evidence evidence = run(gate(R"({"id": "disk", "kind": "fault",
       "argv": ["python3", "{sealed}/check.py"],
-      "manifest": ["healthy", "full", "failing", "slow", "mended"],
+      "manifest": ["told", "healthy", "full", "failing", "slow", "mended"],
       "service": {"argv": ["python3", "{product}/kv.py"], "ready_path": "{socket}/kv"}})"));
   EXPECT_EQ(evidence.verdict, Verdict::kPass) << evidence.why << evidence.log;
   const auto metric = [&](const std::string& name) {

@@ -58,10 +58,6 @@ bool ServiceHost::accepts() const {
 }
 
 base::Status ServiceHost::start() {
-  if (!setup_.notify_socket.empty() && disk_ == nullptr) {
-    disk_ = TRY(DiskFault::start(setup_.notify_socket, "/data"));
-    setup_.spec.notify_socket = setup_.notify_socket;
-  }
   if (running()) return base::Error(base::ErrorCode::kExists, "the service is running already");
   process_.emplace(TRY(sandbox_.start(setup_.spec, {.output_path = setup_.log_path})));
   ++starts_;
@@ -123,7 +119,16 @@ std::string ServiceHost::log_tail() const {
 }
 
 std::string ServiceHost::obey_disk(std::string_view order) {
-  if (disk_ == nullptr) return "error disk faults need a gate of kind fault";
+  // Every watched call waits for us, which slows a service down; so only those that ask are
+  // watched.
+  if (disk_ == nullptr) {
+    base::Result<std::unique_ptr<DiskFault>> made = DiskFault::start(setup_.notify_socket, "/data");
+    if (!made.ok()) return "error " + made.error().message();
+    disk_ = std::move(made).value();
+    setup_.spec.notify_socket = setup_.notify_socket;
+    if (running())
+      return "error the disk is watched from the next @start on; @stop and @start first";
+  }
   if (order == "ok") {
     disk_->set(DiskMode::kOk);
   } else if (order == "full") {

@@ -4,8 +4,8 @@
 //   @pause / @resume      SIGSTOP and SIGCONT to the service: a machine that hangs
 //   @signal NUMBER        any other signal
 //   @disk full | failing | slow MS | ok     what the service's disk does from now on
-//   (disk_fault.h);
-//                         gates of kind fault only
+//   (disk_fault.h). The
+//                         first one must come before the @start of the service it is for.
 // Single-threaded.
 #pragma once
 
@@ -27,7 +27,7 @@ class ServiceHost {
     SandboxSpec spec;           // mounts, limits, network; argv is taken from `service`
     std::string socket_folder;  // of the host, mounted at /socket
     std::string log_path;
-    std::string notify_socket;  // where to listen for the service's file calls; "": no disk faults
+    std::string notify_socket;  // where to listen for the service's file calls
   };
   // `sandbox` outlives the host.
   ServiceHost(const Sandbox& sandbox, Setup setup);
