@@ -1,0 +1,172 @@
+#include "fs/wire/connection.h"
+
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace fs::wire {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::Status;
+
+namespace {
+
+constexpr size_t kReadBytes = 64 << 10;
+
+struct AddressList {
+  addrinfo* first = nullptr;
+  ~AddressList() {
+    if (first != nullptr) ::freeaddrinfo(first);
+  }
+};
+
+Status resolve(const std::string& address, bool passive, AddressList& list) {
+  size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) {
+    return Error(ErrorCode::kInvalidArgument, "'" + address + "' is no address; write HOST:PORT");
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = passive ? AI_PASSIVE : 0;
+  int failed = ::getaddrinfo(address.substr(0, colon).c_str(), address.substr(colon + 1).c_str(),
+                             &hints, &list.first);
+  if (failed == 0) return {};
+  return Error(ErrorCode::kUnavailable, "cannot find " + address + ": " + ::gai_strerror(failed));
+}
+
+void set_option(int fd, int level, int option, int value) {
+  ::setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+}  // namespace
+
+Connection::Connection(int fd) : fd_(fd) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kDeadAfterMs / 3000);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, kDeadAfterMs / 3000);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 2);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kDeadAfterMs);
+}
+
+Connection::~Connection() {
+  ::close(fd_);
+}
+
+Result<std::unique_ptr<Connection>> Connection::dial(const std::string& address) {
+  AddressList list;
+  TRY(resolve(address, false, list));
+  int why = ECONNREFUSED;
+  for (addrinfo* at = list.first; at != nullptr; at = at->ai_next) {
+    int fd = ::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) continue;
+    if (::connect(fd, at->ai_addr, at->ai_addrlen) == 0) return std::make_unique<Connection>(fd);
+    why = errno;
+    ::close(fd);
+  }
+  return Error(ErrorCode::kUnavailable,
+               "cannot reach the server at " + address + " (errno " + std::to_string(why) + ")");
+}
+
+Status Connection::send(MessageType type, u64 id, std::string_view payload) {
+  if (payload.size() > kPayloadBytesMax) {
+    return Error(ErrorCode::kLimit, "a message of " + std::to_string(payload.size()) + " bytes");
+  }
+  std::string frame;
+  frame.reserve(kHeaderBytes + payload.size());
+  append_frame(frame, type, id, payload);
+  std::string_view left = frame;
+  std::lock_guard lock(send_mutex_);
+  while (!left.empty()) {
+    ssize_t sent = ::send(fd_, left.data(), left.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return Error(ErrorCode::kUnavailable, "the connection broke while sending");
+    left.remove_prefix(static_cast<size_t>(sent));
+  }
+  return {};
+}
+
+Status Connection::read_exactly(char* out, size_t length) {
+  while (length > 0) {
+    size_t have = std::min(length, buffer_.size() - used_);
+    std::memcpy(out, buffer_.data() + used_, have);
+    used_ += have;
+    out += have;
+    length -= have;
+    if (length == 0) return {};
+    buffer_.resize(kReadBytes);
+    used_ = 0;
+    ssize_t got = 0;
+    do {
+      got = ::recv(fd_, buffer_.data(), buffer_.size(), 0);
+    } while (got < 0 && errno == EINTR);
+    buffer_.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    if (got <= 0) return Error(ErrorCode::kUnavailable, "the connection ended");
+  }
+  return {};
+}
+
+Result<Frame> Connection::receive() {
+  char bytes[kHeaderBytes];
+  TRY(read_exactly(bytes, sizeof(bytes)));
+  auto header = decode_header({bytes, sizeof(bytes)});
+  if (!header) return Error(ErrorCode::kCorruption, "the other side does not speak AgentFS");
+  Frame frame{*header, std::string(header->payload_bytes, 0)};
+  TRY(read_exactly(frame.payload.data(), frame.payload.size()));
+  return frame;
+}
+
+void Connection::shutdown() {
+  ::shutdown(fd_, SHUT_RDWR);
+}
+
+Result<std::unique_ptr<Listener>> Listener::open(const std::string& address) {
+  AddressList list;
+  TRY(resolve(address, true, list));
+  int fd = ::socket(list.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return base::errno_error(errno, "making a socket");
+  set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (::bind(fd, list.first->ai_addr, list.first->ai_addrlen) != 0 || ::listen(fd, 64) != 0) {
+    int why = errno;
+    ::close(fd);
+    if (why == EADDRINUSE) {
+      return Error(ErrorCode::kBusy, address + " is taken; choose another port");
+    }
+    return base::errno_error(why, "listening at " + address);
+  }
+  sockaddr_storage bound{};
+  socklen_t size = sizeof(bound);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
+  // The port is at the same place in both families' addresses.
+  int port = ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
+  return std::unique_ptr<Listener>(new Listener(fd, ::eventfd(0, EFD_CLOEXEC), port));
+}
+
+Listener::~Listener() {
+  ::close(fd_);
+  ::close(stop_fd_);
+}
+
+std::unique_ptr<Connection> Listener::accept() {
+  for (;;) {
+    pollfd wait[2] = {{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+    if (::poll(wait, 2, -1) < 0 && errno != EINTR) return nullptr;
+    if (wait[1].revents != 0) return nullptr;
+    int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd >= 0) return std::make_unique<Connection>(fd);
+  }
+}
+
+void Listener::stop() {
+  u64 one = 1;
+  if (::write(stop_fd_, &one, sizeof(one)) < 0) return;
+}
+
+}  // namespace fs::wire
