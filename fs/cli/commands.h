@@ -15,6 +15,7 @@ struct MountArguments {
   bool foreground = false;
   std::string log_path;  // empty: beside the store
   std::string durability = "fsync";
+  std::string token_file;  // else $AGENTFS_TOKEN
 };
 
 base::Status format(const std::string& store);
@@ -44,6 +45,23 @@ base::Status log(const LogArguments& arguments);
 // The audit trail as the table fs_event, asked in SQL.
 base::Status sql(const std::string& store, const std::string& workspace, const std::string& query,
                  bool json);
+struct ServeArguments {
+  std::string store;
+  std::string listen = "127.0.0.1:7440";
+  bool steal = false;
+};
+// Serves until SIGTERM or SIGINT.
+base::Status serve(const ServeArguments& arguments);
+struct TokenArguments {
+  std::string store;
+  std::string workspace = "main";
+  std::string agent;
+  bool read_only = false;
+  int hours = 24;
+};
+// Prints a token that lets a mount in.
+base::Status token(const TokenArguments& arguments);
+
 // Whether this machine can mount, and how well.
 base::Status doctor(bool json);
 

@@ -5,6 +5,7 @@
 #include "base/process.h"
 #include "fs/cli/commands.h"
 #include "fs/client/control.h"
+#include "fs/client/remote_workspace.h"
 #include "fs/client/status.h"
 #include "fs/fuse/mount.h"
 
@@ -36,6 +37,20 @@ Result<std::string> absolute(const std::string& path) {
   return std::string(resolved);
 }
 
+Result<std::string> read_token(const std::string& file) {
+  std::string token;
+  if (!file.empty()) {
+    token = TRY(base::read_file(file));
+  } else if (const char* given = std::getenv("AGENTFS_TOKEN")) {
+    token = given;
+  }
+  while (!token.empty() && token.back() == '\n') token.pop_back();
+  if (!token.empty()) return token;
+  return Error(ErrorCode::kPermission,
+               "a server wants a token: give --token-file FILE or set AGENTFS_TOKEN (agentfs token "
+               "DIR makes one)");
+}
+
 }  // namespace
 
 Status format(const std::string& store) {
@@ -55,13 +70,16 @@ Status mount(MountArguments arguments) {
   }
   // A mount whose daemon died has no real path; mount() clears it away.
   if (auto folder = absolute(spec.folder); folder.ok()) spec.folder = *folder;
-  if (!spec.store.empty()) spec.store = TRY(absolute(spec.store));
+  bool remote = TRY(parse_remote(spec.store)).has_value();
+  if (remote) spec.token = TRY(read_token(arguments.token_file));
+  if (!spec.store.empty() && !remote) spec.store = TRY(absolute(spec.store));
   if (arguments.foreground) {
     return run_mount(spec, [&] { std::fprintf(stderr, "mounted on %s\n", spec.folder.c_str()); });
   }
   std::string log_path = arguments.log_path;
   if (log_path.empty()) {
-    log_path = spec.store.empty() ? "/dev/null" : spec.store + "/" + spec.workspace + ".log";
+    log_path =
+        spec.store.empty() || remote ? "/dev/null" : spec.store + "/" + spec.workspace + ".log";
   }
   return start_mount(spec, log_path);
 }

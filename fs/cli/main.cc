@@ -22,6 +22,8 @@ struct Arguments {
   MountArguments mount;
   fs::cli::LogArguments log;
   fs::cli::LoadSpec load;
+  fs::cli::ServeArguments serve;
+  fs::cli::TokenArguments token;
 };
 
 CLI::App* with_store(CLI::App& app, Arguments& to, const char* name, const char* what) {
@@ -33,7 +35,9 @@ CLI::App* with_store(CLI::App& app, Arguments& to, const char* name, const char*
 void add_mount(CLI::App& app, Arguments& to) {
   CLI::App* command = app.add_subcommand("mount", "make a workspace appear on a folder");
   fs::MountSpec& spec = to.mount.spec;
-  command->add_option("DIR", spec.store, "folder of the store (left out with --memory)");
+  command->add_option("DIR", spec.store,
+                      "folder of the store, or agentfs://HOST:PORT/WORKSPACE; left out with "
+                      "--memory");
   command->add_option("MNT", spec.folder, "empty folder to mount on");
   command->add_option("-w,--workspace", spec.workspace, "which workspace")->capture_default_str();
   command
@@ -53,6 +57,8 @@ void add_mount(CLI::App& app, Arguments& to) {
       ->capture_default_str();
   command->add_option("--quota-bytes", spec.bytes_quota, "refuse to grow beyond");
   command->add_option("--quota-inodes", spec.inodes_quota, "refuse more files than");
+  command->add_option("--token-file", to.mount.token_file,
+                      "for a server; else AGENTFS_TOKEN is used");
   command->add_option("--log", to.mount.log_path, "where the mount writes messages");
 }
 
@@ -91,6 +97,15 @@ void add_other_commands(CLI::App& app, Arguments& to) {
   unmount->alias("unmount");
   unmount->add_option("MNT", to.folder, "where it is mounted")->required();
   unmount->add_flag("--lazy", to.lazy, "even while files are open");
+  CLI::App* serve = with_store(app, to, "serve", "let other machines mount (agentfsd)");
+  serve->add_option("--listen", to.serve.listen, "HOST:PORT")->capture_default_str();
+  serve->add_flag("--steal", to.serve.steal, "fence whoever has the workspaces mounted now");
+  CLI::App* token = with_store(app, to, "token", "a token that lets a mount in");
+  token->add_option("-w,--workspace", to.token.workspace, "or * for every one")
+      ->capture_default_str();
+  token->add_option("--agent", to.token.agent, "who gets it");
+  token->add_option("--hours", to.token.hours, "how long it is good")->capture_default_str();
+  token->add_flag("--read-only", to.token.read_only);
   app.add_subcommand("doctor", "can this machine mount, and how well");
   CLI::App* bench = app.add_subcommand("bench", "metadata load on any folder, operations a second");
   bench->add_option("FOLDER", to.load.folder, "works in a new folder below it")->required();
@@ -129,6 +144,14 @@ Status run(const std::string& command, Arguments& to) {
   if (command == "fsck") return fs::cli::fsck(to.store, to.json);
   if (command == "doctor") return fs::cli::doctor(to.json);
   if (command == "bench") return fs::cli::run_load(to.load, to.json);
+  if (command == "serve") {
+    to.serve.store = to.store;
+    return fs::cli::serve(to.serve);
+  }
+  if (command == "token") {
+    to.token.store = to.store;
+    return fs::cli::token(to.token);
+  }
   if (command == "sql") return fs::cli::sql(to.store, to.workspace, to.first, to.json);
   to.log.store = to.store;
   to.log.json = to.json;

@@ -83,6 +83,10 @@ fuse::EntryOut Bridge::entry_of(Ino ino, const Attributes& attr) const {
 
 bool Bridge::perform(const fuse::Request& request, Operation operation, fuse::Reply& reply,
                      ByteView data) {
+  if (fenced_.load(std::memory_order_relaxed)) {
+    reply.error(EIO);
+    return false;
+  }
   fs::Request step;
   step.id = request.header.unique;
   step.session = options_.session;
@@ -103,6 +107,7 @@ bool Bridge::perform(const fuse::Request& request, Operation operation, fuse::Re
     return false;
   }
   committed_.store(effects_.seq, std::memory_order_relaxed);
+  announce_dirty();
   return true;
 }
 
@@ -138,6 +143,12 @@ Answer Bridge::handle(const fuse::Request& request, fuse::Reply& reply) {
   {
     std::lock_guard lock(mutex_);
     answer = dispatch(request, reply);
+    if (options_.shared) {
+      // Sent here, so that an invalidation that came after the answer reaches the kernel after it.
+      if (answer == Answer::kSend) session_->send_now(reply);
+      if (answer == Answer::kSend) answer = Answer::kNone;
+      options_.after_send();
+    }
   }
   if (reply.is_error()) statistics_.errors[op].fetch_add(1, std::memory_order_relaxed);
   if (timed) {
@@ -155,12 +166,10 @@ Answer Bridge::dispatch(const fuse::Request& request, fuse::Reply& reply) {
     case Op::kBatchForget:
       return forget(request);
     case Op::kInterrupt:
-      if (options_.forward_locks) {
-        perform(request, CancelLock{request.arg<fuse::InterruptIn>().unique}, reply);
-      }
-      return Answer::kNone;
-    case Op::kDestroy:
+      return interrupt(request, reply);
     case Op::kRelease:
+      return release(request, reply);
+    case Op::kDestroy:
     case Op::kReleasedir:
       return Answer::kSend;
     case Op::kStatfs:
@@ -264,7 +273,9 @@ Answer Bridge::dispatch_files(const fuse::Request& request, fuse::Reply& reply) 
       return read(request, reply);
     case Op::kWrite: {
       auto in = request.arg<fuse::WriteIn>();
-      Write write{node, in.offset, in.size, false, (in.write_flags & fuse::kWriteKillSuidgid) != 0};
+      bool append = options_.shared && (in.flags & O_APPEND) != 0;
+      Write write{node, in.offset, in.size, append,
+                  (in.write_flags & fuse::kWriteKillSuidgid) != 0};
       if (!perform(request, write, reply, request.data)) return Answer::kSend;
       if (options_.durability == Durability::kClose) written_[node] = effects_.seq;
       reply.put(fuse::WriteOut{static_cast<u32>(effects_.reply.size), 0});
@@ -430,11 +441,11 @@ Answer Bridge::copy_range(const fuse::Request& request, fuse::Reply& reply) {
 
 // close(2). Only two things can need it: the promise of `close` mode and locks of a shared mount.
 Answer Bridge::flush(const fuse::Request& request, fuse::Reply& reply) {
-  if (options_.durability != Durability::kClose && !options_.forward_locks) {
+  if (options_.durability != Durability::kClose && !options_.shared) {
     reply.error(ENOSYS);  // never asked again
     return Answer::kSend;
   }
-  if (options_.forward_locks) {
+  if (options_.shared) {
     Setlk unlock;
     unlock.ino = request.header.node;
     unlock.owner = request.arg<fuse::FlushIn>().lock_owner;
@@ -445,6 +456,38 @@ Answer Bridge::flush(const fuse::Request& request, fuse::Reply& reply) {
   Seq seq = written->second;
   written_.erase(written);
   return when_synced(seq, reply);
+}
+
+// close(2) of the last descriptor, in mounts that see opens: a flock goes with it.
+Answer Bridge::release(const fuse::Request& request, fuse::Reply& reply) {
+  auto in = request.arg<fuse::ReleaseIn>();
+  if (!options_.shared || (in.release_flags & fuse::kReleaseFlockUnlock) == 0) {
+    return Answer::kSend;
+  }
+  Setlk unlock;
+  unlock.ino = request.header.node;
+  unlock.owner = in.lock_owner;
+  unlock.flock = true;
+  perform(request, unlock, reply);
+  return Answer::kSend;
+}
+
+// Only a lock that waits can be interrupted; everything else is answered at once.
+Answer Bridge::interrupt(const fuse::Request& request, fuse::Reply& reply) {
+  u64 unique = request.arg<fuse::InterruptIn>().unique;
+  if (options_.shared && perform(request, CancelLock{unique}, reply)) {
+    fuse::Reply interrupted(0);
+    interrupted.start(unique);
+    interrupted.error(EINTR);
+    session_->send_later(interrupted.head());
+  }
+  return Answer::kNone;
+}
+
+void Bridge::granted(u64 request_id) {
+  fuse::Reply reply(0);
+  reply.start(request_id);
+  session_->send_later(reply.head());
 }
 
 Answer Bridge::text(const fuse::Request& request, Operation operation, fuse::Reply& reply,
@@ -486,7 +529,7 @@ Answer Bridge::dispatch_xattrs(const fuse::Request& request, fuse::Reply& reply)
 }
 
 Answer Bridge::dispatch_locks(const fuse::Request& request, fuse::Reply& reply) {
-  if (!options_.forward_locks) {
+  if (!options_.shared) {
     reply.error(ENOSYS);
     return Answer::kSend;
   }
@@ -503,11 +546,7 @@ Answer Bridge::dispatch_locks(const fuse::Request& request, fuse::Reply& reply) 
   }
   Setlk set{node, in.owner, lock_of(in.lock), (in.lock_flags & 1) != 0, request.op == Op::kSetlkw};
   if (!perform(request, set, reply)) return Answer::kSend;
-  for (u64 id : effects_.granted) {
-    fuse::Reply granted(0);
-    granted.start(id);
-    session_->send_later(granted.head());
-  }
+  for (u64 id : effects_.granted) granted(id);
   return effects_.reply_later ? Answer::kLater : Answer::kSend;
 }
 

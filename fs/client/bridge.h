@@ -19,6 +19,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -40,7 +41,10 @@ class Bridge : public fuse::Handler {
     Durability durability = Durability::kFsync;
     SessionId session = 1;
     bool no_open = true;
-    bool forward_locks = false;
+    // Other mounts share the workspace: locks are everybody's, appends go to the end that the
+    // serialiser knows, and `after_send` is called when a reply is with the kernel.
+    bool shared = false;
+    std::function<void()> after_send;
     bool read_only = false;
     // Unsynced work is written to the disk at least this often, in every mode.
     i64 sync_interval_ms = 100;
@@ -55,6 +59,9 @@ class Bridge : public fuse::Handler {
   void attach(fuse::Session& session) { session_ = &session; }
   void started(const fuse::Agreement& agreement) override;
   fuse::Answer handle(const fuse::Request& request, fuse::Reply& reply) override;
+
+  // A lock that waited was granted: the caller of that request goes on.
+  void granted(u64 request_id);
 
   // Stops the sync thread after a last sync. The workspace may be closed then.
   void stop();
@@ -100,6 +107,8 @@ class Bridge : public fuse::Handler {
   Answer read_directory(const fuse::Request& request, fuse::Reply& reply, bool plus);
   Answer copy_range(const fuse::Request& request, fuse::Reply& reply);
   Answer flush(const fuse::Request& request, fuse::Reply& reply);
+  Answer release(const fuse::Request& request, fuse::Reply& reply);
+  Answer interrupt(const fuse::Request& request, fuse::Reply& reply);
   Answer text(const fuse::Request& request, Operation operation, fuse::Reply& reply, u32 size_max);
   Answer statfs(const fuse::Request& request, fuse::Reply& reply);
 
@@ -108,6 +117,9 @@ class Bridge : public fuse::Handler {
   i64 now_ns();
 
   void sync_loop();
+  void sync_once();
+  void keep_lease();
+  void announce_dirty();
   void release_waiting(Seq synced, int error);
 
   Workspace& workspace_;
@@ -127,6 +139,8 @@ class Bridge : public fuse::Handler {
   std::atomic<u64> waiting_count_{0};
   std::atomic<Seq> committed_{0};
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> dirty_{false};   // committed and not synced
+  std::atomic<bool> fenced_{false};  // another holder has the workspace: nothing is accepted
   bool stopping_ = false;
   bool failed_ = false;  // a sync failed: nothing is promised any more
   std::thread syncer_;

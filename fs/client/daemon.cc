@@ -3,7 +3,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "fs/client/control.h"
+#include "fs/client/invalidator.h"
 #include "fs/client/memory_workspace.h"
+#include "fs/client/remote_workspace.h"
 #include "fs/client/status.h"
 #include "fs/fuse/mount.h"
 
@@ -32,6 +34,8 @@ namespace {
 struct Opened {
   std::unique_ptr<Store> store;
   std::unique_ptr<Workspace> workspace;
+  RemoteWorkspace* remote = nullptr;  // `workspace`, when a server has it
+  bool is_local() const { return store != nullptr; }
 };
 
 Result<Opened> open_spec(const MountSpec& spec) {
@@ -42,6 +46,12 @@ Result<Opened> open_spec(const MountSpec& spec) {
     options.inodes_quota = spec.inodes_quota;
     opened.workspace =
         std::make_unique<MemoryWorkspace>(options, base::system_clock().wall_us() * 1000);
+    return opened;
+  }
+  if (auto address = TRY(parse_remote(spec.store))) {
+    auto remote = TRY(RemoteWorkspace::connect(*address, spec.token, spec.read_only));
+    opened.remote = remote.get();
+    opened.workspace = std::move(remote);
     return opened;
   }
   char host[256] = "";
@@ -122,37 +132,61 @@ std::string control_path(const std::string& store, const std::string& workspace)
   return store + "/run/" + workspace + ".sock";
 }
 
+namespace {
+
+fuse::MountOptions mount_options_of(const MountSpec& spec, const Opened& opened) {
+  fuse::MountOptions options;
+  options.source = opened.is_local()          ? spec.store + ":" + spec.workspace
+                   : opened.remote != nullptr ? spec.store
+                                              : "agentfs";
+  options.read_only = spec.read_only;
+  options.no_exec = spec.no_exec;
+  options.allow_other = spec.allow_other;
+  return options;
+}
+
+fuse::Session::Options session_options_of(const MountSpec& spec, bool shared) {
+  fuse::Session::Options options;
+  // In a shared workspace the end of an open must reach us: locks end with it.
+  options.wishes.no_open = !spec.audit_reads && !shared;
+  options.wishes.locks = shared;
+  options.wishes.write_back = spec.write_back && !shared;
+  options.threads = spec.threads;
+  options.spin_us = spec.spin_us;
+  return options;
+}
+
+}  // namespace
+
 Status run_mount(const MountSpec& spec, const std::function<void()>& ready) {
   SignalWatch signals;
   Opened opened = TRY(open_spec(spec));
+  bool shared = opened.remote != nullptr;
   Bridge::Options bridge_options;
   bridge_options.durability = spec.durability;
-  bridge_options.no_open = !spec.audit_reads;
+  bridge_options.no_open = !spec.audit_reads && !shared;
+  bridge_options.shared = shared;
+  if (shared) bridge_options.after_send = [&] { opened.remote->reply_sent(); };
   Bridge bridge(*opened.workspace, base::system_clock(), bridge_options);
-
   std::unique_ptr<ControlServer> control;
-  if (!spec.store.empty()) {
+  if (opened.is_local()) {
     TRY(base::make_directories(spec.store + "/run"));
     control = TRY(ControlServer::start(
         control_path(spec.store, spec.workspace),
         [&](const Json& request) { return answer_control(request, bridge, spec); }));
   }
-
-  fuse::MountOptions mount_options;
-  mount_options.source = spec.store.empty() ? "agentfs" : spec.store + ":" + spec.workspace;
-  mount_options.read_only = spec.read_only;
-  mount_options.no_exec = spec.no_exec;
-  mount_options.allow_other = spec.allow_other;
-  fuse::Session::Options session_options;
-  session_options.wishes.no_open = !spec.audit_reads;
-  session_options.wishes.write_back = spec.write_back;
-  session_options.threads = spec.threads;
-  session_options.spin_us = spec.spin_us;
-  fuse::Session session(TRY(fuse::mount(spec.folder, mount_options)), bridge, session_options);
+  fuse::Session session(TRY(fuse::mount(spec.folder, mount_options_of(spec, opened))), bridge,
+                        session_options_of(spec, shared));
   bridge.attach(session);
   if (Status started = session.start(); !started.ok()) {
     (void)fuse::unmount(spec.folder, true);
     return started;
+  }
+  Invalidator invalidator(session);
+  if (shared) {
+    opened.remote->start({[&](const auto& list) { invalidator.drop(list); },
+                          [&](u64 request_id) { bridge.granted(request_id); },
+                          [&] { invalidator.drop_all(); }});
   }
   signals.start([&] {
     (void)fuse::unmount(spec.folder, true);

@@ -11,7 +11,8 @@
 namespace fs {
 
 struct MountSpec {
-  std::string store;  // folder; empty: in memory
+  std::string store;  // folder, or agentfs://HOST:PORT/WORKSPACE; empty: in memory
+  std::string token;  // for a server
   std::string workspace = "main";
   std::string folder;  // where it appears
   Durability durability = Durability::kFsync;

@@ -7,22 +7,30 @@
 
 namespace fs {
 
+namespace {
+// An idle mount wakes this often, to keep its lease.
+constexpr std::chrono::milliseconds kKeepEvery(2000);
+}  // namespace
+
+void Bridge::announce_dirty() {
+  if (dirty_.exchange(true)) return;
+  std::lock_guard lock(sync_mutex_);
+  sync_wanted_.notify_one();
+}
+
 void Bridge::sync_loop() {
   std::unique_lock lock(sync_mutex_);
   for (;;) {
-    sync_wanted_.wait_for(lock, std::chrono::milliseconds(options_.sync_interval_ms),
+    sync_wanted_.wait_for(lock, kKeepEvery,
+                          [this] { return stopping_ || !waiting_.empty() || dirty_.load(); });
+    // Changes that nobody waits for are collected for a while: one sync covers them all.
+    sync_wanted_.wait_for(lock,
+                          std::chrono::milliseconds(dirty_.load() ? options_.sync_interval_ms : 0),
                           [this] { return stopping_ || !waiting_.empty(); });
     bool last_round = stopping_;
     lock.unlock();
-    if (workspace_.synced_seq() < committed_.load()) {
-      base::Status synced = workspace_.sync();
-      if (!synced.ok()) {
-        base::log_error("client", synced.error().message());
-        std::lock_guard guard(sync_mutex_);
-        failed_ = true;
-      }
-    }
-    release_waiting(workspace_.synced_seq(), failed_ ? EIO : 0);
+    sync_once();
+    keep_lease();
     if (!last_round && waiting_count_.load() == 0 && workspace_.wants_checkpoint()) {
       base::Status folded = workspace_.checkpoint();
       if (!folded.ok()) base::log_error("client", folded.error().message());
@@ -30,6 +38,29 @@ void Bridge::sync_loop() {
     lock.lock();
     if (last_round) return;
   }
+}
+
+void Bridge::sync_once() {
+  dirty_ = false;
+  if (workspace_.synced_seq() < committed_.load()) {
+    base::Status synced = workspace_.sync();
+    if (!synced.ok()) {
+      base::log_error("client", synced.error().message());
+      std::lock_guard lock(sync_mutex_);
+      failed_ = true;
+    }
+  }
+  release_waiting(workspace_.synced_seq(), failed_ ? EIO : 0);
+}
+
+void Bridge::keep_lease() {
+  if (fenced_.load()) return;
+  base::Status kept = workspace_.keep();
+  if (kept.ok() || kept.error().code() != base::ErrorCode::kConflict) return;
+  base::log_error("client", kept.error().message());
+  fenced_ = true;
+  // What the kernel remembers may be somebody else's past by now.
+  if (session_->agreement().inc_epoch()) (void)session_->notify(fuse::encode_inc_epoch());
 }
 
 void Bridge::release_waiting(Seq synced, int error) {

@@ -299,6 +299,7 @@ struct ReleaseIn {
   u32 release_flags;
   u64 lock_owner;
 };
+inline constexpr u32 kReleaseFlockUnlock = 1u << 1;
 struct FlushIn {
   u64 fh;
   u32 unused;

@@ -15,8 +15,6 @@ u64 wanted_flags(const Wishes& wishes) {
               init::kInitExt | init::kHasExpireOnly | init::kHasResend;
   if (wishes.write_back) flags |= init::kWritebackCache;
   if (wishes.no_open) flags |= init::kNoOpenSupport | init::kNoOpendirSupport;
-  // A kernel that never sends OPEN must not be told that OPEN truncates.
-  if (!wishes.no_open) flags |= init::kAtomicOTrunc;
   if (wishes.locks) flags |= init::kPosixLocks | init::kFlockLocks;
   if (wishes.io_uring) flags |= init::kOverIoUring;
   return flags;

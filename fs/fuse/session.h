@@ -59,6 +59,7 @@ class Session {
   void stop();
 
   void send_later(base::ByteView reply);
+  void send_now(Reply& reply) { send(reply.head(), reply.attached()); }
   // False: the kernel refused it (most often: it does not know the node), or is gone.
   bool notify(base::ByteView notification);
 

@@ -103,6 +103,7 @@ struct OpenOptions {
   bool steal = false;  // take it although another holder has it: that one is fenced
   u64 bytes_quota = u64{1} << 50;
   u64 inodes_quota = u64{1} << 40;
+  bool publish = false;  // several sessions share it: fill Effects::invalidations
 };
 
 struct GcReport {

@@ -75,6 +75,7 @@ Status WorkspaceImpl::recover(const OpenOptions& options) {
   serialiser_options.epoch = lease_.epoch;
   serialiser_options.bytes_quota = options.bytes_quota;
   serialiser_options.inodes_quota = options.inodes_quota;
+  serialiser_options.publish = options.publish;
   const Point& point = row_.row.point;
   serialiser_ = std::make_unique<Serialiser>(TRY(store_.load(point, serialiser_options, places_)));
 

@@ -96,4 +96,63 @@ Mount::~Mount() {
   unmount();
 }
 
+void Mount::abandon() {
+  if (!daemon_) return;
+  daemon_->kill(SIGCONT);
+  (void)fuse::unmount(folder_, true);
+  if (!daemon_->wait(5'000)) daemon_->kill(SIGKILL);
+  daemon_.reset();
+}
+
+Served::Served(const std::string& store) {
+  base::ProcessSpec spec;
+  spec.argv = {agentfs_program(), "serve", store, "--listen", "127.0.0.1:0", "--steal"};
+  base::Process::Options options;
+  options.stdout_path = place_ / "out";
+  options.stderr_path = place_ / "err";
+  auto started = base::Process::start(spec, options);
+  if (!started.ok()) {
+    ADD_FAILURE() << started.error().message();
+    return;
+  }
+  process_ = std::make_unique<base::Process>(std::move(*started));
+  for (int tries = 0; tries < 2000 && port_ == 0; tries++) {
+    std::string out = base::read_file(place_ / "out").value_or("");
+    size_t at = out.rfind(" port ");
+    if (at != std::string::npos && out.back() == '\n') port_ = std::atoi(out.c_str() + at + 6);
+    if (process_->poll()) break;
+    base::system_clock().sleep_us(5000);
+  }
+  EXPECT_NE(port_, 0) << base::read_file(place_ / "err").value_or("");
+}
+
+std::string Served::address(const std::string& workspace) const {
+  return "agentfs://127.0.0.1:" + std::to_string(port_) + "/" + workspace;
+}
+
+void Served::stop() {
+  if (!process_) return;
+  process_->kill(SIGTERM);
+  auto ended = process_->wait(20'000);
+  EXPECT_TRUE(ended && ended->exit_code == 0) << base::read_file(place_ / "err").value_or("");
+  process_.reset();
+}
+
+void Served::kill() {
+  if (!process_) return;
+  process_->kill(SIGKILL);
+  process_->wait(5'000);
+  process_.reset();
+}
+
+std::string token_file(const base::TempDir& place, const std::string& store,
+                       std::vector<std::string> options) {
+  std::vector<std::string> arguments = {"token", store};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  std::string file = place / "token";
+  for (const std::string& option : options) file += option;
+  EXPECT_TRUE(base::write_file(file, agentfs(arguments).out).ok());
+  return file;
+}
+
 }  // namespace fs::testing

@@ -33,6 +33,8 @@ class Mount {
   const std::string& path() const { return folder_; }
   std::string operator/(const std::string& name) const { return folder_ + "/" + name; }
   void unmount();
+  // As unmount(), whatever the daemon says at its end (its server may be gone).
+  void abandon();
   // SIGKILL to the daemon; the dead mount is cleared away.
   void kill();
   int daemon_pid() const;
@@ -43,6 +45,27 @@ class Mount {
   base::ProcessSpec spec_;
   std::unique_ptr<base::Process> daemon_;
 };
+
+// `agentfs serve` on a free port of this machine, ended at the end.
+class Served {
+ public:
+  explicit Served(const std::string& store);
+  ~Served() { stop(); }
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+  std::string address(const std::string& workspace = "main") const;
+  void stop();
+  void kill();
+
+ private:
+  base::TempDir place_{"agentfs-served"};
+  int port_ = 0;
+  std::unique_ptr<base::Process> process_;
+};
+
+// A token of the store, in a file.
+std::string token_file(const base::TempDir& place, const std::string& store,
+                       std::vector<std::string> options = {});
 
 // 0 or more from a call that sets errno, else -errno.
 template <class T>

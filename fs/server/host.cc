@@ -1,0 +1,286 @@
+#include "fs/server/host.h"
+
+#include "base/log.h"
+
+#include <cerrno>
+#include <chrono>
+
+namespace fs::server {
+
+using base::Result;
+using base::Status;
+using wire::MessageType;
+
+namespace {
+
+// What a session that only looks may ask.
+bool is_read(const Operation& operation) {
+  return std::holds_alternative<Lookup>(operation) || std::holds_alternative<Forget>(operation) ||
+         std::holds_alternative<Getattr>(operation) ||
+         std::holds_alternative<Readlink>(operation) ||
+         std::holds_alternative<Readdir>(operation) || std::holds_alternative<Read>(operation) ||
+         std::holds_alternative<Seek>(operation) || std::holds_alternative<Getxattr>(operation) ||
+         std::holds_alternative<Listxattr>(operation) || std::holds_alternative<Getlk>(operation) ||
+         std::holds_alternative<Statfs>(operation) || std::holds_alternative<Setlk>(operation) ||
+         std::holds_alternative<CancelLock>(operation);
+}
+
+std::string seq_payload(Seq seq) {
+  std::string out(sizeof(seq), 0);
+  base::store_le<Seq>(out.data(), seq);
+  return out;
+}
+
+}  // namespace
+
+Host::Host(std::unique_ptr<Workspace> workspace, base::Clock& clock)
+    : workspace_(std::move(workspace)), clock_(clock) {
+  watcher_ = std::thread([this] { watch(); });
+}
+
+Host::~Host() {
+  (void)close();
+}
+
+void Host::serve(wire::Connection& connection, bool read_only) {
+  SessionId id = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (closing_) return;
+    id = next_session_++;
+    sessions_[id] = {&connection, read_only};
+    wire::Welcome welcome{wire::kVersion, id, workspace_->last_seq(), workspace_->info().name};
+    if (!connection.send(MessageType::kWelcome, 0, wire::encode_welcome(welcome)).ok()) {
+      sessions_.erase(id);
+      return;
+    }
+  }
+  for (;;) {
+    auto frame = connection.receive();
+    if (!frame.ok() || !handle(id, *frame)) break;
+  }
+  end_session(id);
+}
+
+bool Host::handle(SessionId id, const wire::Frame& frame) {
+  switch (frame.header.type) {
+    case MessageType::kCall:
+      call(id, frame);
+      return true;
+    case MessageType::kAcknowledge:
+      acknowledged(id, frame.header.id);
+      return true;
+    case MessageType::kPing: {
+      std::lock_guard lock(mutex_);
+      auto session = sessions_.find(id);
+      return session != sessions_.end() &&
+             session->second.connection->send(MessageType::kPong, frame.header.id, "").ok();
+    }
+    case MessageType::kSync: {
+      if (frame.payload.size() != sizeof(Seq)) return false;
+      // A failed sync has no answer: the session ends, and with it its promise.
+      auto synced = sync(base::load_le<Seq>(frame.payload.data()));
+      if (!synced.ok()) base::log_error("server", synced.error().message());
+      std::lock_guard lock(mutex_);
+      auto session = sessions_.find(id);
+      return synced.ok() && session != sessions_.end() &&
+             session->second.connection
+                 ->send(MessageType::kSynced, frame.header.id, seq_payload(*synced))
+                 .ok();
+    }
+    default:
+      return false;  // goodbye, or something that is not for us
+  }
+}
+
+Result<Seq> Host::sync(Seq wanted) {
+  std::lock_guard lock(sync_mutex_);
+  if (workspace_->synced_seq() < wanted) TRY(workspace_->sync());
+  return workspace_->synced_seq();
+}
+
+void Host::call(SessionId id, const wire::Frame& frame) {
+  std::lock_guard lock(mutex_);
+  auto session = sessions_.find(id);
+  if (session == sessions_.end()) return;
+  effects_.clear();
+  auto call = wire::decode_call(frame.payload);
+  u64 number = next_request_++;
+  std::string bytes;
+  if (!call) {
+    effects_.reply.error = EPROTO;
+  } else if (session->second.read_only && !is_read(call->request.operation)) {
+    effects_.reply.error = EROFS;
+  } else {
+    Request& request = call->request;
+    request.id = number;
+    request.session = id;
+    // Our clock, growing strictly: what a client calls now is its own affair.
+    last_ns_ = request.now_ns = std::max(last_ns_ + 1, clock_.wall_us() * 1000);
+    if (auto* cancel = std::get_if<CancelLock>(&request.operation)) {
+      for (const auto& [waiting, who] : waiting_locks_) {
+        if (who == std::pair{id, cancel->request_id}) {
+          cancel->request_id = waiting;
+          break;
+        }
+      }
+    }
+    workspace_->perform(request, base::as_bytes(call->data), effects_);
+    if (effects_.reply.error == 0 && effects_.seq != 0) {
+      Status stored = workspace_->commit();
+      if (!stored.ok()) {
+        base::log_error("server", stored.error().message());
+        effects_.reply = {};
+        effects_.reply.error = EIO;
+      }
+    }
+    if (!read_pieces(effects_.reply, bytes)) {
+      effects_.reply = {};
+      effects_.reply.error = EIO;
+    }
+    if (effects_.reply_later) waiting_locks_[number] = {id, frame.header.id};
+  }
+  answer(id, frame.header.id, wire::encode_answer(effects_, bytes), effects_.invalidations);
+  send_granted(effects_.granted);
+}
+
+bool Host::read_pieces(const Reply& reply, std::string& bytes) {
+  for (const Piece& piece : reply.pieces) {
+    size_t at = bytes.size();
+    bytes.resize(at + piece.length, 0);
+    if (piece.data == 0) continue;
+    Status got = workspace_->read(piece, {reinterpret_cast<u8*>(bytes.data()) + at, piece.length});
+    if (!got.ok()) {
+      base::log_error("server", got.error().message());
+      bytes.clear();
+      return false;
+    }
+  }
+  return true;
+}
+
+// Under the lock.
+void Host::answer(SessionId id, u64 call, std::string payload,
+                  const std::vector<Invalidation>& list) {
+  if (!list.empty() && sessions_.size() > 1) {
+    Held held{id, call, std::move(payload), {}, clock_.monotonic_us() + wire::kExpelAfterMs * 1000};
+    u64 number = next_invalidation_++;
+    std::string invalidations = wire::encode_invalidations(list);
+    for (auto& [other, session] : sessions_) {
+      if (other == id) continue;
+      held.waiting_for.insert(other);
+      if (!session.connection->send(MessageType::kInvalidate, number, invalidations).ok()) {
+        session.connection->shutdown();  // its own thread ends it, which counts as acknowledged
+      }
+    }
+    held_.emplace(number, std::move(held));
+    return;
+  }
+  Status sent = sessions_[id].connection->send(MessageType::kAnswer, call, payload);
+  if (!sent.ok()) sessions_[id].connection->shutdown();
+}
+
+void Host::acknowledged(SessionId id, u64 invalidation) {
+  std::lock_guard lock(mutex_);
+  auto found = held_.find(invalidation);
+  if (found == held_.end()) return;
+  Held& held = found->second;
+  held.waiting_for.erase(id);
+  if (!held.waiting_for.empty()) return;
+  auto to = sessions_.find(held.to);
+  if (to != sessions_.end() &&
+      !to->second.connection->send(MessageType::kAnswer, held.call, held.payload).ok()) {
+    to->second.connection->shutdown();
+  }
+  held_.erase(found);
+}
+
+void Host::send_granted(const std::vector<u64>& requests) {
+  for (u64 request : requests) {
+    auto found = waiting_locks_.find(request);
+    if (found == waiting_locks_.end()) continue;
+    auto [id, call] = found->second;
+    waiting_locks_.erase(found);
+    auto session = sessions_.find(id);
+    if (session == sessions_.end()) continue;
+    (void)session->second.connection->send(MessageType::kGranted, call, "");
+  }
+}
+
+void Host::end_session(SessionId id) {
+  std::vector<u64> owed;
+  {
+    std::lock_guard lock(mutex_);
+    sessions_.erase(id);
+    std::erase_if(waiting_locks_, [&](const auto& item) { return item.second.first == id; });
+    Request request;
+    request.id = next_request_++;
+    request.session = id;
+    last_ns_ = request.now_ns = std::max(last_ns_ + 1, clock_.wall_us() * 1000);
+    request.operation = EndSession{};
+    effects_.clear();
+    workspace_->perform(request, {}, effects_);
+    Status stored = workspace_->commit();
+    if (!stored.ok()) base::log_error("server", stored.error().message());
+    send_granted(effects_.granted);
+    for (const auto& [number, held] : held_) {
+      if (held.waiting_for.contains(id)) owed.push_back(number);
+    }
+    closing_changed_.notify_all();
+  }
+  for (u64 number : owed) acknowledged(id, number);
+}
+
+// Expels the silent, syncs and folds in the background.
+void Host::watch() {
+  constexpr auto pause = std::chrono::milliseconds(100);
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    closing_changed_.wait_for(lock, pause);
+    i64 now = clock_.monotonic_us();
+    for (const auto& [number, held] : held_) {
+      if (held.deadline_us > now) continue;
+      for (SessionId late : held.waiting_for) {
+        auto session = sessions_.find(late);
+        if (session == sessions_.end()) continue;
+        base::log_warn("server", "a mount does not answer and is expelled",
+                       {{"session", u64{late}}});
+        session->second.connection->shutdown();
+      }
+    }
+    Seq last = workspace_->last_seq();
+    lock.unlock();
+    if (auto synced = sync(last); !synced.ok()) {
+      base::log_error("server", synced.error().message());
+    }
+    if (Status kept = workspace_->keep(); !kept.ok()) {
+      base::log_error("server", kept.error().message());
+    }
+    if (workspace_->wants_checkpoint()) {
+      std::lock_guard sync_lock(sync_mutex_);
+      Status folded = workspace_->checkpoint();
+      if (!folded.ok()) base::log_error("server", folded.error().message());
+    }
+    lock.lock();
+  }
+}
+
+size_t Host::sessions() {
+  std::lock_guard lock(mutex_);
+  return sessions_.size();
+}
+
+Status Host::close() {
+  {
+    std::unique_lock lock(mutex_);
+    if (closing_) return {};
+    closing_ = true;
+    for (auto& [id, session] : sessions_) session.connection->shutdown();
+    closing_changed_.notify_all();
+    closing_changed_.wait(lock, [this] { return sessions_.empty(); });
+  }
+  watcher_.join();
+  return workspace_->close();
+}
+
+}  // namespace fs::server
