@@ -55,7 +55,11 @@ Result<std::unique_ptr<Store>> open_store(Session& session, const std::string& p
     return session.hooks.busy && session.hooks.busy(attempts);
   };
   auto store = Store::open(path, std::move(options));
-  if (!store.ok()) return storage_error(store.error());
+  if (!store.ok()) {
+    Error error = storage_error(store.error());
+    if (error.code() == rc::kBusy) return error;
+    return Error(rc::kCantOpen, "unable to open database file");
+  }
   return std::move(store).value();
 }
 

@@ -262,7 +262,7 @@ Status integrity_check(Pragma& pragma, bool quick) {
 Status meta_value(Pragma& pragma, Meta which, bool is_signed) {
   TRY(begin_read(pragma.session, pragma.database));
   if (!pragma.has_value()) {
-    u32 value = pragma.store().meta(which);
+    u32 value = pragma.store().page_count() == 0 ? 0 : pragma.store().meta(which);
     pragma.answer(is_signed ? static_cast<i64>(static_cast<i32>(value)) : static_cast<i64>(value));
     return {};
   }
@@ -532,7 +532,9 @@ Status run_info(Pragma& pragma, std::string_view name, bool* known) {
   if (name == "wal_checkpoint") return wal_checkpoint(pragma);
   if (name == "freelist_count") {
     TRY(begin_read(session, pragma.database));
-    pragma.answer(static_cast<i64>(pragma.store().meta(Meta::kFreePages)));
+    pragma.answer(pragma.store().page_count() == 0
+                      ? 0
+                      : static_cast<i64>(pragma.store().meta(Meta::kFreePages)));
     return {};
   }
   if (name == "page_count") {

@@ -207,6 +207,19 @@ int Statement::step() {
       }
     }
   }
+  if (s.session.hooks.progress && s.session.hooks.progress_steps > 0) {
+    // SQLite counts instructions of its machine; a step of ours is worth about ten of them.
+    constexpr int kStepsPerRow = 10;
+    s.session.progress_countdown -= kStepsPerRow;
+    if (s.session.progress_countdown <= 0) {
+      s.session.progress_countdown = s.session.hooks.progress_steps;
+      if (s.session.hooks.progress()) {
+        int code = s.finish(rc::kInterrupt);
+        s.done = true;
+        return s.fail(code, "interrupted");
+      }
+    }
+  }
   if (s.execution == nullptr) {
     if (s.command_at < s.command_rows.size()) {
       s.row = std::move(s.command_rows[s.command_at++]);
@@ -417,6 +430,7 @@ std::string Statement::expanded_sql() const {
     out += text.substr(at, end - at);
     at = end;
   }
+  if (static_cast<i64>(out.size()) > s.session.limit(Limit::kLength)) return {};
   return out;
 }
 

@@ -267,6 +267,7 @@ class Window : public SlotStream {
   }
 
   void step(const WindowCall& call, FunctionContext& context, StepCall function, size_t at) {
+    if (context.error_code() != 0) return;
     if (call.filter >= 0 && input(at, call.filter).to_truth() != 1) return;
     args_.clear();
     for (int column : call.args) args_.push_back(input(at, column));
@@ -288,6 +289,7 @@ class Window : public SlotStream {
       bool moves = !fresh && slides && frame.begin >= have_begin && frame.end >= have_end &&
                    frame.begin <= have_end;
       if (!(grows && group.exclude == sql::FrameExclude::kNoOthers) && !moves) {
+        if (!fresh) spend(function, context.get());
         context = std::make_unique<FunctionContext>(function, &cx.session);
         context->set_collation(call.collation);
         have_begin = have_end = frame.begin;
@@ -299,6 +301,11 @@ class Window : public SlotStream {
       }
       fresh = false;
       context->result.set_null();
+      if (context->error_code() != 0) {
+        cx.fail(context->error_code(), context->error_message());
+        spend(function, context.get());
+        return;
+      }
       if (function.value != nullptr) {
         function.value(*context);
       } else if (function.final != nullptr) {
@@ -307,13 +314,23 @@ class Window : public SlotStream {
       }
       if (context->error_code() != 0) {
         cx.fail(context->error_code(), context->error_message());
+        if (!fresh) spend(function, context.get());
         return;
       }
       Value& to = result(call, row);
       to = context->result;
       to.keep();
-      if (!cx.tick()) return;
+      if (!cx.tick()) break;
     }
+    if (!fresh) spend(function, context.get());
+  }
+
+  // Every state that steps have seen is finalised once; its result does not count any more.
+  void spend(const Function& function, FunctionContext* context) {
+    if (function.value == nullptr || function.final == nullptr) return;
+    if (context->aggregate_state(0) == nullptr) return;
+    context->clear_error();
+    function.final(*context);
   }
 
   // The n-th row of the frame that is not excluded, counting from 1; `count_` when there is none.

@@ -118,6 +118,10 @@ Expr* Binder::bind_function(const sql::FunctionExpr& call, Scope* scope) {
   std::string_view name = call.name.text;
   int count = static_cast<int>(call.args.size());
   int offset = static_cast<int>(call.span.begin);
+  if (count > session_.limit(Limit::kFunctionArg)) {
+    fail("too many arguments on function " + std::string(name), offset);
+    return nullptr;
+  }
   bool known = false;
   const Function* function = session_.functions.find(name, count, &known);
   if (function == nullptr) {
