@@ -82,6 +82,27 @@ Index* Session::find_index(std::string_view schema, std::string_view name) {
   return nullptr;
 }
 
+Status Session::connect_virtual(Table& table, bool create) {
+  if (table.virtual_table != nullptr) return {};
+  const auto& syntax = *table.definition->statement->as<sql::CreateVirtualTableStatement>();
+  auto it = modules.find(syntax.module.text);
+  if (it == modules.end()) {
+    return Error(rc::kError, "no such module: " + std::string(syntax.module.text));
+  }
+  std::vector<std::string> args = {std::string(syntax.module.text), table.schema->name, table.name};
+  for (std::string_view arg : syntax.args) args.emplace_back(arg);
+  VirtualDeclaration declaration = TRY(it->second->connect(*this, args, create));
+  std::shared_ptr<Table> shape = TRY(declare_virtual_table(std::move(declaration)));
+  table.columns = shape->columns;
+  table.record_columns = shape->record_columns;
+  table.stored_columns = shape->stored_columns;
+  table.without_rowid = shape->without_rowid;
+  table.rowid_column = -1;
+  table.virtual_table = shape->virtual_table;
+  virtual_shapes.push_back(std::move(shape));  // defaults in `columns` point into its text
+  return {};
+}
+
 Table* Session::eponymous_table(std::string_view name) {
   auto made = eponymous_tables.find(name);
   if (made != eponymous_tables.end()) return made->second.get();

@@ -162,6 +162,9 @@ struct Session {
   // The table of a table-valued function; made at first use. nullptr: no such module.
   Table* eponymous_table(std::string_view name);
   NocaseMap<std::shared_ptr<Table>> eponymous_tables;
+  std::vector<std::shared_ptr<Table>> virtual_shapes;
+  // Gives a virtual table its code; `create` when it is new.
+  Status connect_virtual(Table& table, bool create);
   int database_index(std::string_view schema) const;  // -1: none of that name
   int index_of(const Schema& schema) const;
   Database& database_of(const Schema& schema) {

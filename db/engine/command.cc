@@ -86,10 +86,8 @@ Status run_ddl(const Command& command) {
       return analyze(command);
     case sql::StatementKind::kVacuum:
       return vacuum(command);
-    case sql::StatementKind::kCreateVirtualTable: {
-      const auto* create = command.statement->as<sql::CreateVirtualTableStatement>();
-      return Error(rc::kError, "no such module: " + std::string(create->module.text));
-    }
+    case sql::StatementKind::kCreateVirtualTable:
+      return create_virtual_table(command);
     default:
       return Error(rc::kError, "not a command");
   }

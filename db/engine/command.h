@@ -34,6 +34,7 @@ Status create_table(const Command& command);
 Status create_index(const Command& command);
 Status create_view(const Command& command);
 Status create_trigger(const Command& command);
+Status create_virtual_table(const Command& command);
 Status drop_object(const Command& command);
 Status alter_table(const Command& command);
 Status reindex(const Command& command);

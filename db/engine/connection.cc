@@ -1,5 +1,6 @@
 #include "db/engine/connection.h"
 
+#include "db/engine/builtin_modules.h"
 #include "db/engine/schema_store.h"
 #include "db/engine/statement_state.h"
 #include "db/engine/transaction.h"
@@ -24,6 +25,7 @@ Connection::Connection()
   session.limits = {1000000000, 1000000000, 2000,  1000,   500,  250000000,
                     1000,       10,         50000, 250000, 1000, 0};
   auto on = [&](DbConfig which) { session.config[static_cast<size_t>(which)] = true; };
+  register_builtin_modules(session);
   on(DbConfig::kEnableTrigger);
   on(DbConfig::kDqsDml);
   on(DbConfig::kDqsDdl);

@@ -1,4 +1,5 @@
 // DROP TABLE, INDEX, VIEW, TRIGGER; REINDEX.
+#include "db/catalog/virtual_table.h"
 #include "db/engine/command.h"
 #include "db/engine/schema_store.h"
 #include "db/engine/transaction.h"
@@ -59,6 +60,7 @@ Status drop_table(Session& session, int at, Table& table) {
         "DELETE FROM " + quote_name(database.schema.name) + "." + side + " WHERE " + column + "=?1",
         nullptr, {&parameter, 1}));
   }
+  if (table.virtual_table != nullptr) TRY(table.virtual_table->destroy());
   database.schema.drop_table(name);
   std::sort(roots.rbegin(), roots.rend());
   for (u32 root : roots) TRY(drop_root(session, at, root));

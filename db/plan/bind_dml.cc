@@ -30,6 +30,13 @@ Table* DmlBinder::target(const sql::TargetTable& target, const char*) {
     binder_.fail("table " + table->name + " may not be modified");
     return nullptr;
   }
+  if (table->kind == TableKind::kVirtual) {
+    Status connected = session.connect_virtual(*table, false);
+    if (!connected.ok()) {
+      binder_.fail(connected.error().code(), connected.error().message());
+      return nullptr;
+    }
+  }
   if (table->kind == TableKind::kVirtual &&
       (table->virtual_table == nullptr || !table->virtual_table->writable())) {
     binder_.fail("table " + table->name + " may not be modified");

@@ -145,6 +145,10 @@ bool Binder::bind_source(const sql::Source* source, Scope* scope, FromPlan* plan
     return find_table(source->schema, source->name) != nullptr;
   }
   if (table->kind == TableKind::kView) return bind_view(table, source, scope, plan, may_flatten);
+  if (table->kind == TableKind::kVirtual) {
+    Status connected = session_.connect_virtual(*table, false);
+    if (!connected.ok()) return fail(connected.error().code(), connected.error().message());
+  }
   std::string_view alias = source->alias.present() ? source->alias.text : source->name.text;
   int slot = new_slot();
   plan->sources.push_back(table_plan(table, slot, alias));

@@ -1,0 +1,10 @@
+// The table-valued functions that every connection has: json_each, json_tree, pragma_*.
+#pragma once
+
+#include "db/catalog/session.h"
+
+namespace db {
+
+void register_builtin_modules(Session& session);
+
+}  // namespace db
