@@ -19,6 +19,39 @@ struct KeyColumn {
   bool descending;
 };
 
+// The value of a constant default; rows from before ALTER TABLE ADD COLUMN have it.
+Value literal_value(const sql::Expr* expr) {
+  if (const auto* unary = expr->is<sql::UnaryExpr>()) {
+    Value value = literal_value(unary->operand);
+    if (unary->op != sql::UnaryOp::kNegate) return value;
+    if (value.is_integer())
+      return Value::integer(static_cast<i64>(~static_cast<u64>(value.raw_integer()) + 1));
+    return Value::real(-value.to_real());
+  }
+  if (const auto* name = expr->is<sql::ColumnExpr>(); name != nullptr && !name->table.present()) {
+    if (name->column.quote == sql::Quote::kNone && equal_nocase(name->column.text, "true"))
+      return Value::integer(1);
+    if (name->column.quote == sql::Quote::kNone && equal_nocase(name->column.text, "false"))
+      return Value::integer(0);
+    return Value::text(name->column.text);
+  }
+  const auto* literal = expr->is<sql::LiteralExpr>();
+  if (literal == nullptr) return Value();
+  switch (literal->type) {
+    case sql::LiteralType::kInteger:
+      return Value::integer(literal->integer);
+    case sql::LiteralType::kReal:
+      return Value::real(literal->real);
+    case sql::LiteralType::kText:
+      return Value::text(literal->text);
+    case sql::LiteralType::kBlob:
+      return Value::blob(literal->text);
+    case sql::LiteralType::kNull:
+      break;
+  }
+  return Value();
+}
+
 class TableBuilder {
  public:
   TableBuilder(const sql::CreateTableStatement& statement, std::string_view sql_text)
@@ -111,6 +144,8 @@ class TableBuilder {
         column.default_expr = c.expr;
         column.default_text = c.text.in(sql_);
         column.has_default = true;
+        column.added_default = literal_value(c.expr);
+        apply_affinity(column.added_default, column.affinity);
         return {};
       case ColumnConstraintKind::kReferences:
         return add_foreign_key({at}, *c.reference);

@@ -123,6 +123,7 @@ Status Schema::add_table(std::shared_ptr<Definition> definition, i64 root) {
   }
   table->schema = this;
   table->root = static_cast<u32>(root);
+  if (table->primary != nullptr) table->primary->root = table->root;
   table->definition = std::move(definition);
   for (auto& index : table->indexes) indexes[index->name] = index.get();
   if (tables.find(table->name) == tables.end()) table_order.push_back(table->name);

@@ -138,7 +138,7 @@ bool is_word(char c) {
 
 // Replaces an identifier wherever it stands as a token of its own outside strings and comments.
 std::string replace_identifier(const std::string& text, std::string_view from,
-                               const std::string& to) {
+                               const std::string& to, bool quote) {
   std::string out;
   size_t at = 0;
   while (at < text.size()) {
@@ -162,7 +162,7 @@ std::string replace_identifier(const std::string& text, std::string_view from,
     } else if (is_word(c)) {
       while (end < text.size() && is_word(text[end])) ++end;
       if (equal_nocase(std::string_view(text).substr(at, end - at), from)) {
-        bool plain = !(to[0] >= '0' && to[0] <= '9');
+        bool plain = !quote && !to.empty() && !(to[0] >= '0' && to[0] <= '9');
         for (char one : to) plain &= is_word(one);
         out += plain ? to : quote_name(to);
         at = end;
@@ -195,10 +195,10 @@ Status rename_table(const Command& command, const sql::AlterStatement& alter, Ta
     std::string before = row.sql;
     if (mine && row.type == "table") {
       // The name stands right behind CREATE TABLE; references to itself follow.
-      row.sql = replace_identifier(row.sql, from, to);
+      row.sql = replace_identifier(row.sql, from, to, true);
       row.name = to;
     } else {
-      row.sql = replace_identifier(row.sql, from, to);
+      row.sql = replace_identifier(row.sql, from, to, true);
     }
     if (mine) {
       row.table = to;
@@ -241,7 +241,7 @@ Status rename_column(const Command& command, const sql::AlterStatement& alter, T
         return SchemaEdit::kKeep;
       }
     }
-    std::string renamed = replace_identifier(row.sql, from, to);
+    std::string renamed = replace_identifier(row.sql, from, to, false);
     if (renamed == row.sql) return SchemaEdit::kKeep;
     row.sql = renamed;
     return SchemaEdit::kUpdate;

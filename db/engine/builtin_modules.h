@@ -6,5 +6,6 @@
 namespace db {
 
 void register_builtin_modules(Session& session);
+void register_session_functions(Session& session);
 
 }  // namespace db

@@ -26,6 +26,7 @@ Connection::Connection()
                     1000,       10,         50000, 250000, 1000, 0};
   auto on = [&](DbConfig which) { session.config[static_cast<size_t>(which)] = true; };
   register_builtin_modules(session);
+  register_session_functions(session);
   on(DbConfig::kEnableTrigger);
   on(DbConfig::kDqsDml);
   on(DbConfig::kDqsDdl);

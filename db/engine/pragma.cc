@@ -226,7 +226,7 @@ Status integrity_check(Pragma& pragma, bool quick) {
     TRY(begin_read(pragma.session, static_cast<int>(d)));
     std::vector<PageNo> roots;
     for (auto& [name, table] : database.schema.tables) {
-      if (table->kind != TableKind::kTable) continue;
+      if (table->kind != TableKind::kTable || table->root == 1) continue;
       roots.push_back(table->root);
       for (auto& index : table->indexes) {
         if (index.get() != table->primary) roots.push_back(index->root);

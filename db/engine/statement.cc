@@ -1,6 +1,7 @@
 #include "db/engine/schema_store.h"
 #include "db/engine/statement_state.h"
 #include "db/engine/transaction.h"
+#include "db/exec/explain.h"
 #include "db/functions/builtins.h"
 
 #include <chrono>
@@ -448,6 +449,11 @@ i64 Statement::status(int counter, bool reset) {
 void Statement::State::explain_plan() {
   command_rows.clear();
   command_at = 0;
+  if (statement->explain != sql::Explain::kQueryPlan) return;
+  for (const PlanLine& line : db::explain_plan(program->select, program->dml)) {
+    command_rows.push_back({Value::integer(line.id), Value::integer(line.parent), Value::integer(0),
+                            Value::text(line.detail)});
+  }
 }
 
 }  // namespace db

@@ -14,6 +14,11 @@ const char* type_name(const Value& value) {
   return kNames[static_cast<int>(value.type())];
 }
 
+std::string upper_ascii(std::string text) {
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return text;
+}
+
 ConflictAction choose(ConflictAction statement, ConflictAction own) {
   if (statement != ConflictAction::kDefault) return statement;
   return own != ConflictAction::kDefault ? own : ConflictAction::kAbort;
@@ -148,8 +153,8 @@ Written TableWriter::check(Value* row, ConflictAction statement, const List<Expr
     if (fits_strict(row[i], column.strict)) continue;
     fail(statement == ConflictAction::kDefault ? ConflictAction::kAbort : statement,
          rc::kConstraintDatatype,
-         std::string("cannot store ") + type_name(row[i]) + " value in " + column.declared_type +
-             " column " + table.name + "." + column.name);
+         std::string("cannot store ") + type_name(row[i]) + " value in " +
+             upper_ascii(column.declared_type) + " column " + table.name + "." + column.name);
     return Written::kFailed;
   }
   if (plan_.checks.empty() || cx_.session.ignore_check_constraints) return Written::kYes;

@@ -67,10 +67,8 @@ class Window : public SlotStream {
     results_.assign(count_ * calls_, Value());
     order_.resize(count_);
     for (size_t i = 0; i < count_; ++i) order_[i] = static_cast<u32>(i);
-    for (const WindowGroup* group : plan_.groups) {
-      if (cx.failed()) return;
-      run_group(*group, cx);
-    }
+    // The first definition is computed last: its order is the order of the result.
+    for (u32 i = plan_.groups.size(); i-- > 0 && !cx.failed();) run_group(*plan_.groups[i], cx);
   }
 
   bool next(Cx& cx) override {

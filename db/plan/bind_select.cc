@@ -238,12 +238,9 @@ bool Binder::bind_results(const List<sql::ResultColumn>& results, Scope* scope, 
       // The column's own spelling, as in its CREATE TABLE.
       RowColumn described = describe(expr, column->column.text, scope);
       if (column->column.quote != sql::Quote::kDouble || expr->op != Op::kConst) {
-        if (!described.origin.empty() && !is_rowid_name(column->column.text)) {
-          described.name = described.origin;
-          if (!equal_nocase(described.origin, column->column.text)) {
-            described.name = column->column.text;
-          }
-        }
+        bool own = equal_nocase(described.origin, column->column.text) ||
+                   is_rowid_name(column->column.text);
+        if (!described.origin.empty() && own) described.name = described.origin;
         columns->push(arena_, described);
         continue;
       }
