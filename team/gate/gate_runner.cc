@@ -201,6 +201,10 @@ class Run {
       evidence.metrics.emplace_back("disk_refused", static_cast<f64>(disk->refused()));
       evidence.metrics.emplace_back("disk_delayed", static_cast<f64>(disk->delayed()));
     }
+    if (const NetFault* net = host.net()) {
+      evidence.metrics.emplace_back("net_connections", static_cast<f64>(net->connections()));
+      evidence.metrics.emplace_back("net_lost", static_cast<f64>(net->lost()));
+    }
     evidence.log = cut_middle(output_ + base::read_file(scratch_.checker_log()).value_or("") +
                               "\n--- service\n" + service_log());
     return {};

@@ -57,16 +57,18 @@ s.bind('/socket/kv'); s.listen(8)
 durable = len(sys.argv) < 2
 while True:
     c, _ = s.accept()
-    f = c.makefile('rw')
-    for line in f:
-        w = line.split()
-        if w[0] == 'SET':
-            data[w[1]] = w[2]
-            if durable: log.write(w[1] + ' ' + w[2] + '\n'); log.flush()
-            f.write('OK\n')
-        else:
-            f.write(data.get(w[1], 'none') + '\n')
-        f.flush()
+    def serve():
+        for line in c.makefile('r'):
+            w = line.split()
+            if w[0] == 'SET':
+                data[w[1]] = w[2]
+                if durable: log.write(w[1] + ' ' + w[2] + '\n'); log.flush()
+                c.sendall(b'OK\n')
+            else:
+                c.sendall((data.get(w[1], 'none') + '\n').encode())
+    try: serve()
+    except OSError: pass  # the client went away
+    c.close()
 )PY";
 
 constexpr const char* kKillChecker = R"PY(
@@ -166,6 +168,42 @@ TEST_F(GateTest, TheDiskOfAServiceCanBeFullFailingAndSlow) {
   };
   EXPECT_GE(metric("disk_refused"), 2);
   EXPECT_GE(metric("disk_delayed"), 2);
+}
+
+constexpr const char* kNetChecker = R"PY(
+import socket, sys, time
+def control(line):
+    print(line, flush=True)
+    answer = sys.stdin.readline().strip()
+    assert answer == 'ok', answer
+def ask(lines):
+    c = socket.socket(socket.AF_UNIX); c.settimeout(10); c.connect('/socket/faulty')
+    f = c.makefile('r')
+    begin = time.time()
+    try:
+        c.sendall(''.join(l + '\n' for l in lines).encode())
+        got = [f.readline().strip() for _ in lines]
+    except OSError: got = ['broken']
+    return got, time.time() - begin
+def case(name, good): print('ok' if good else 'not ok', name, flush=True)
+control('@net ok'); case('plain', ask(['SET a 1', 'GET a'])[0] == ['OK', '1'])
+control('@net chop'); case('chopped', ask(['SET b 2', 'GET b'])[0] == ['OK', '2'])
+control('@net delay 60'); got, took = ask(['GET a']); case('late', got == ['1'] and took >= 0.12)
+control('@net loss 40')
+got, took = zip(*[ask(['GET a']) for _ in range(12)])
+case('lossy', all(g == ['1'] for g in got) and max(took) >= 0.2)
+control('@net cut 5'); case('cut', ask(['GET a'])[0] != ['1'])
+control('@net ok'); case('serves-on', ask(['GET b'])[0] == ['2'])
+)PY";
+
+TEST_F(GateTest, TheWayToAServiceCanBeLateLossyChoppedAndCut) {
+  put("product/kv.py", kService);
+  put("sealed/check.py", kNetChecker);
+  const Evidence evidence = run(gate(R"({"id": "net", "kind": "fault",
+      "argv": ["python3", "{sealed}/check.py"],
+      "manifest": ["plain", "chopped", "late", "lossy", "cut", "serves-on"],
+      "service": {"argv": ["python3", "{product}/kv.py"], "ready_path": "{socket}/kv"}})"));
+  EXPECT_EQ(evidence.verdict, Verdict::kPass) << evidence.why << evidence.log;
 }
 
 TEST_F(GateTest, AServiceThatDoesNotStartFailsTheGateWithItsLastWords) {

@@ -53,8 +53,13 @@ bool ServiceHost::accepts() const {
     base::Result<SandboxResult> ran = sandbox_.run(probe);
     return ran.ok() && ran->ok();
   }
-  const size_t slash = ready.rfind('/');
-  return unix_socket_accepts(setup_.socket_folder + "/" + ready.substr(slash + 1));
+  return unix_socket_accepts(ready_socket());
+}
+
+std::string ServiceHost::ready_socket() const {
+  const std::string& ready = setup_.service.ready_path;
+  if (ready.empty() || ready.starts_with(kTcp)) return "";
+  return setup_.socket_folder + "/" + ready.substr(ready.rfind('/') + 1);
 }
 
 base::Status ServiceHost::start() {
@@ -146,7 +151,22 @@ std::string ServiceHost::obey_disk(std::string_view order) {
   return "ok";
 }
 
+std::string ServiceHost::obey_net(std::string_view order) {
+  if (net_ == nullptr) {
+    const std::string target = ready_socket();
+    if (target.empty()) return "error @net needs a service whose ready_path is a Unix socket";
+    constexpr u64 kSeed = 1;
+    base::Result<std::unique_ptr<NetFault>> made =
+        NetFault::start(setup_.socket_folder + "/faulty", target, kSeed);
+    if (!made.ok()) return "error " + made.error().message();
+    net_ = std::move(made).value();
+  }
+  const base::Status done = net_->obey(order);
+  return done.ok() ? "ok" : "error " + done.error().message();
+}
+
 std::string ServiceHost::obey(std::string_view line) {
+  if (line.starts_with("@net ")) return obey_net(line.substr(5));
   if (line.starts_with("@disk ")) return obey_disk(line.substr(6));
   if (line == "@start") {
     base::Status started = start();

@@ -6,11 +6,15 @@
 //   @disk full | failing | slow MS | ok     what the service's disk does from now on
 //   (disk_fault.h). The
 //                         first one must come before the @start of the service it is for.
+//   @net delay MS | loss PERCENT | chop | cut BYTES | ok
+//                         what happens to bytes on {socket}/faulty, a second way to the service
+//                         beside its ready_path (net_fault.h)
 // Single-threaded.
 #pragma once
 
 #include "team/core/gate_spec.h"
 #include "team/gate/disk_fault.h"
+#include "team/gate/net_fault.h"
 #include "team/sandbox/sandbox.h"
 
 #include <memory>
@@ -48,16 +52,20 @@ class ServiceHost {
   int kills() const { return kills_; }
   int crashes() const { return crashes_; }  // ends that nobody asked for
   const DiskFault* disk() const { return disk_.get(); }
+  const NetFault* net() const { return net_.get(); }
 
  private:
   bool accepts() const;
   void reap(const std::optional<base::ProcessResult>& ended);
   std::string log_tail() const;
   std::string obey_disk(std::string_view order);
+  std::string obey_net(std::string_view order);
+  std::string ready_socket() const;  // on the host; "" for TCP
 
   const Sandbox& sandbox_;
   Setup setup_;
   std::unique_ptr<DiskFault> disk_;
+  std::unique_ptr<NetFault> net_;
   std::optional<SandboxProcess> process_;
   i64 rss_max_bytes_ = 0;
   i64 cpu_us_ = 0;
