@@ -5,7 +5,8 @@
             in the part's CMakeLists.txt, never those after
   firewall  heavy headers are included only by the files named here
   size      files up to 800 lines, lines up to 100 columns, functions up to 70 lines; a longer
-            function says `// tidy: long-function, <reason>` above its body's first line
+            function says `// tidy: long-function, <reason>` above its body's first line, or its file
+            stands in tools/long_functions.txt, a list that may only get shorter
   header    #pragma once, and a comment at the top that says what it is for
   banned    tokens with a better replacement, named in the message
   listed    every .cc stands in some CMakeLists.txt
@@ -33,10 +34,13 @@ BANNED = {
     r"\.detach\(\)": "a joined thread",
     r"(?<![\w.])s?rand\(": "base::Rng",
     r"(?<![\w:.>])system\(\"": "base::run_process",
-    r"\busing namespace (?!std::literals|std::chrono_literals)": "qualified names",
+    # The C API's entry points stand in the global namespace and use db::capi for everything.
+    r"^using namespace (?!db::capi;)": "qualified names",
 }
 # C that must be C: the drop-in C API's types and its clients.
 MARKERS = re.compile(r"\b(FIXME|XXX)\b|\bTODO\b(?!\(#\d+\))")
+LINES_IN_A_FUNCTION = 70
+KNOWN_LONG = "tools/long_functions.txt"
 PATHS = re.compile(r"(?<![\w.])/(work|root|home/\w+)/")
 
 
@@ -107,8 +111,8 @@ def check_functions(path, code, text):
                     break
                 j += 1
             excuse = any("tidy: long-function," in original[k] for k in range(max(0, i - 4), min(i + 3, len(original))))
-            if j - i - 1 > 70 and not excuse:
-                yield i + 1, f"size: a function of {j - i - 1} lines; 70 at most"
+            if j - i - 1 > LINES_IN_A_FUNCTION and not excuse:
+                yield i + 1, f"size: a function of {j - i - 1} lines; {LINES_IN_A_FUNCTION} at most"
             i += 1 if j - i > 70 else max(1, j - i)
         else:
             i += 1
@@ -168,12 +172,32 @@ def check_listed(files):
             yield path, 1, "listed: stands in no CMakeLists.txt, so nothing builds it"
 
 
+def known_long():
+    """How many long functions each file is still allowed to have."""
+    counts = {}
+    if os.path.exists(KNOWN_LONG):
+        for line in open(KNOWN_LONG):
+            if line.strip() and not line.startswith("#"):
+                count, path = line.split()
+                counts[path] = int(count)
+    return counts
+
+
 def findings(files):
     order = {part: stage_order(part) for part in PARTS}
+    allowed = known_long()
     for path in files:
+        if path.startswith("examples/"):
+            continue  # what the recorded team wrote stays as it was said
         if path.endswith((".cc", ".h", ".c")):
             text = open(path, encoding="utf-8", errors="replace").read()
-            for number, what in check_source(path, text, order):
+            found = list(check_source(path, text, order))
+            long = [finding for finding in found if finding[1].startswith("size: a function")]
+            if path in allowed and len(long) <= allowed[path]:
+                if len(long) < allowed[path]:
+                    yield path, 1, f"size: has {len(long)} long functions now; say so in {KNOWN_LONG}"
+                found = [finding for finding in found if finding not in long]
+            for number, what in found:
                 yield path, number, what
         elif path.endswith(".md"):
             for number, what in check_markdown(path, open(path, encoding="utf-8").read()):
