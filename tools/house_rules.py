@@ -122,10 +122,13 @@ def check_source(path, text, order):
     lines = text.splitlines()
     if len(lines) > 800:
         yield 1, f"size: {len(lines)} lines; 800 at most"
-    for number, line in enumerate(lines, 1):
-        if len(line) > 100 and "http" not in line and 'R"' not in line and "clang-format off" not in text:
+    # What stands in a string may be as long as it is; clang-format breaks everything else.
+    for number, line in enumerate(strip_comments_and_strings(text).splitlines(), 1):
+        if len(line) > 100:
             yield number, f"size: {len(line)} columns; 100 at most"
-        if PATHS.search(line):
+    for number, line in enumerate(lines, 1):
+        # The sandbox's tests try to reach the folders that an attacker would.
+        if PATHS.search(line) and not re.match(r"team/(sandbox|gate)/.*_test\.cc", path):
             yield number, "prose: a path of somebody's machine"
         if MARKERS.search(line):
             yield number, "prose: a left-over marker; do it, or write TODO(#issue)"
