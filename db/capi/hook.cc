@@ -126,6 +126,7 @@ void sqlite3_progress_handler(sqlite3* db, int steps, int (*progress)(void*), vo
   db::Hooks& hooks = db->connection->hooks();
   hooks.progress = nullptr;
   hooks.progress_steps = steps;
+  db->connection->session().progress_countdown = steps;
   if (progress != nullptr && steps > 0) hooks.progress = [=] { return progress(context) != 0; };
 }
 

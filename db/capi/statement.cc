@@ -155,7 +155,9 @@ const char* sqlite3_sql(sqlite3_stmt* s) {
 char* sqlite3_expanded_sql(sqlite3_stmt* s) {
   if (s == nullptr) return nullptr;
   Entered entered(s->db);
-  return db::capi::copy_for_caller(s->statement->expanded_sql());
+  std::string sql = s->statement->expanded_sql();
+  if (static_cast<i64>(sql.size()) > s->db->connection->limit(db::Limit::kLength)) return nullptr;
+  return db::capi::copy_for_caller(sql);
 }
 
 const char* sqlite3_normalized_sql(sqlite3_stmt* s) {

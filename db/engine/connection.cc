@@ -97,6 +97,7 @@ Result<Prepared> Connection::prepare(std::string_view text, PrepareOptions) {
   limits.variables = static_cast<u32>(session_->limit(Limit::kVariableNumber));
   limits.compound_arms = static_cast<u32>(session_->limit(Limit::kCompoundSelect));
   limits.columns = static_cast<u32>(session_->limit(Limit::kColumn));
+  limits.function_args = static_cast<u32>(session_->limit(Limit::kFunctionArg));
   sql::Parsed parsed = sql::parse(state->sql, state->arena, limits);
   prepared.tail = parsed.tail;
   if (parsed.failed) {

@@ -275,9 +275,10 @@ class Window : public SlotStream {
   void run_aggregate(const WindowGroup& group, const WindowCall& call,
                      const std::vector<Frame>& frames, size_t begin, size_t end, Cx& cx) {
     const Function& function = *call.function;
+    bool slides = function.inverse != nullptr && group.exclude == sql::FrameExclude::kNoOthers;
     auto context = std::make_unique<FunctionContext>(function, &cx.session);
     context->set_collation(call.collation);
-    bool slides = function.inverse != nullptr && group.exclude == sql::FrameExclude::kNoOthers;
+    context->set_windowed(slides);
     bool fresh = true;
     size_t have_begin = begin;
     size_t have_end = begin;
@@ -290,6 +291,7 @@ class Window : public SlotStream {
         if (!fresh) spend(function, context.get());
         context = std::make_unique<FunctionContext>(function, &cx.session);
         context->set_collation(call.collation);
+        context->set_windowed(slides);
         have_begin = have_end = frame.begin;
       }
       for (; have_begin < frame.begin; ++have_begin)
