@@ -1,12 +1,16 @@
 #include "fs/cli/audit.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "fs/cli/commands.h"
 #include "fs/state/inode.h"
 #include "fs/state/keys.h"
 
 #include <sqlite3.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -178,25 +182,62 @@ Json column_of(sqlite3_stmt* row, int i) {
 
 }  // namespace
 
+namespace {
+
+// Reads the log from `from` on through the trail; prints what is not before `print_from`. Returns
+// the next sequence number.
+Result<Seq> print_log(Store& store, const LogArguments& arguments, AuditTrail& trail, Seq from,
+                      Seq print_from) {
+  Status inner;
+  u64 printed = 0;
+  Seq next = from;
+  TRY(store.log(arguments.workspace, from,
+                [&](const RecordHeader& header, std::string_view record) {
+                  if (header.seq < next) return true;
+                  if (printed >= arguments.limit) return false;
+                  auto event = trail.read(header, record);
+                  if (!event.ok()) {
+                    inner = std::move(event).error();
+                    return false;
+                  }
+                  next = header.seq + 1;
+                  if (header.seq < print_from) return true;
+                  print_event(*event, arguments.json);
+                  printed++;
+                  return true;
+                }));
+  if (!inner.ok()) return std::move(inner).error();
+  return next;
+}
+
+}  // namespace
+
 Status log(const LogArguments& arguments) {
   auto store = TRY(Store::open(arguments.store, {}));
   AuditTrail trail;
-  Status inner;
-  u64 printed = 0;
   // Read from the start, for the names; print from where it was asked.
-  TRY(store->log(arguments.workspace, 1, [&](const RecordHeader& header, std::string_view record) {
-    if (printed >= arguments.limit) return false;
-    auto event = trail.read(header, record);
-    if (!event.ok()) {
-      inner = std::move(event).error();
-      return false;
-    }
-    if (header.seq < arguments.from) return true;
-    print_event(*event, arguments.json);
-    printed++;
-    return true;
-  }));
-  return inner;
+  TRY(print_log(*store, arguments, trail, 1, arguments.from));
+  return {};
+}
+
+Status watch(const LogArguments& arguments) {
+  constexpr int gather_ms = 50;  // one look for all changes of this time
+  auto store = TRY(Store::open(arguments.store, {}));
+  std::string folder = arguments.store + "/log";
+  int inotify = ::inotify_init1(IN_CLOEXEC);
+  if (inotify < 0 || ::inotify_add_watch(inotify, folder.c_str(), IN_MODIFY | IN_CREATE) < 0) {
+    return base::errno_error(errno, "watching " + folder);
+  }
+  AuditTrail trail;
+  Seq next = TRY(print_log(*store, arguments, trail, 1, ~Seq{0}));
+  char events[4096];
+  for (;;) {
+    ssize_t got = ::read(inotify, events, sizeof(events));
+    if (got < 0 && errno != EINTR) return base::errno_error(errno, "watching " + folder);
+    base::system_clock().sleep_us(gather_ms * 1000);
+    next = TRY(print_log(*store, arguments, trail, next, next));
+    std::fflush(stdout);
+  }
 }
 
 Status sql(const std::string& folder, const std::string& workspace, const std::string& query,

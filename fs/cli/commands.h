@@ -41,6 +41,8 @@ struct LogArguments {
   u64 limit = ~u64{0};
   bool json = false;
 };
+// Changes as they come, from now on, until the program is interrupted.
+base::Status watch(const LogArguments& arguments);
 base::Status log(const LogArguments& arguments);
 // The audit trail as the table fs_event, asked in SQL.
 base::Status sql(const std::string& store, const std::string& workspace, const std::string& query,

@@ -85,6 +85,8 @@ void add_store_commands(CLI::App& app, Arguments& to) {
   log->add_option("WORKSPACE", to.log.workspace)->capture_default_str();
   log->add_option("--from", to.log.from, "first sequence number")->capture_default_str();
   log->add_option("--limit", to.log.limit, "at most so many");
+  CLI::App* watch = with_store(app, to, "watch", "changes as they come");
+  watch->add_option("WORKSPACE", to.log.workspace)->capture_default_str();
   CLI::App* sql = with_store(app, to, "sql", "ask the audit trail in SQL (table fs_event)");
   sql->add_option("QUERY", to.first)->required();
   sql->add_option("-w,--workspace", to.workspace)->capture_default_str();
@@ -155,6 +157,7 @@ Status run(const std::string& command, Arguments& to) {
   if (command == "sql") return fs::cli::sql(to.store, to.workspace, to.first, to.json);
   to.log.store = to.store;
   to.log.json = to.json;
+  if (command == "watch") return fs::cli::watch(to.log);
   return fs::cli::log(to.log);
 }
 
