@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -90,7 +91,28 @@ void kill_all_in(const std::string& folder) {
   for (pid_t pid = 0; pids >> pid;) ::kill(pid, SIGKILL);
 }
 
+// "fleet-123-4" > true when there is no process 123.
+bool is_orphan(const std::string& name) {
+  constexpr std::string_view kPrefix = "fleet-";
+  if (!name.starts_with(kPrefix)) return false;
+  const int pid = std::atoi(name.c_str() + kPrefix.size());
+  return pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
 }  // namespace
+
+void Cgroup::sweep() {
+  const std::string root(kRoot);
+  for (const std::string& parent :
+       {root + own_path(""), root, root + "/memory" + own_path("memory"), root + "/memory",
+        root + "/pids" + own_path("pids"), root + "/pids"}) {
+    for (const std::string& name : base::list_directory(parent).value_or({})) {
+      if (!is_orphan(name)) continue;
+      kill_all_in(parent + "/" + name);
+      ::rmdir((parent + "/" + name).c_str());
+    }
+  }
+}
 
 std::unique_ptr<Cgroup> Cgroup::make(i64 memory_bytes, int processes) {
   std::vector<std::string> folders = make_v2(memory_bytes, processes);

@@ -19,6 +19,9 @@ class Cgroup {
   Cgroup(const Cgroup&) = delete;
   Cgroup& operator=(const Cgroup&) = delete;
 
+  // Removes groups of programs of ours that were killed before they could.
+  static void sweep();
+
   // A process joins by writing its pid to each of these files.
   std::vector<std::string> join_files() const;
   // Processes killed because memory ran out.

@@ -210,6 +210,7 @@ base::Result<std::unique_ptr<Sandbox>> Sandbox::open(const Options& options) {
         "fleet-launch, which filters system calls in sandboxes, is not beside this program; "
         "install the two together");
   }
+  Cgroup::sweep();
   SandboxSpec probe;
   probe.argv = {"true"};
   probe.limits.wall_ms = 10'000;
