@@ -96,8 +96,13 @@ void print_unmet(const std::string& folder, const RunOutcome& outcome, const cha
   for (const std::string& id : outcome.unmet) {
     const Entity* c = state.find("criterion", id);
     if (c == nullptr) continue;
-    std::printf("  %s  %s\n      gate %s, %lld of %lld cases: fleet evidence %s\n", id.c_str(),
-                c->facts["text"].as_string().c_str(), c->facts["gate"].as_string().c_str(),
+    std::printf("  %s  %s\n", id.c_str(), c->facts["text"].as_string().c_str());
+    if (c->facts.has("why")) {
+      std::printf("      %s\n", c->facts["why"].as_string().c_str());
+      continue;
+    }
+    std::printf("      gate %s, %lld of %lld cases: fleet evidence %s\n",
+                c->facts["gate"].as_string().c_str(),
                 static_cast<long long>(c->facts["num"].as_int()),
                 static_cast<long long>(c->facts["denom"].as_int()),
                 c->facts["evidence"].as_string().c_str());

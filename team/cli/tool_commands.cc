@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/process.h"
 #include "team/cli/backend.h"
 #include "team/cli/commands.h"
 #include "team/gate/gate_runner.h"
@@ -30,6 +31,27 @@ std::string absolute(const std::string& path) {
 }
 
 volatile std::sig_atomic_t g_stop = 0;
+
+// What gates run on: of a git working tree the tracked files, as they are now; else the whole
+// folder.
+base::Result<std::string> product_of(const std::string& folder, const std::string& scratch) {
+  if (!base::file_exists(folder + "/.git") && !base::is_directory(folder + "/.git")) return folder;
+  std::string copy = scratch + "/tracked";
+  TRY(base::make_directories(copy));
+  base::ProcessSpec spec;
+  spec.argv = {"bash",
+               "-c",
+               "cd \"$1\" && git ls-files -z | while IFS= read -r -d '' f; do [ ! -e \"$f\" ] || "
+               "printf '%s\\0' \"$f\"; done | xargs -0 cp --parents -p -t \"$2\"",
+               "copy",
+               folder,
+               copy};
+  auto copied = TRY(base::run_process(spec));
+  if (!copied.ok()) {
+    return Error(ErrorCode::kIo, "copying the tracked files failed: " + copied.err);
+  }
+  return copy;
+}
 
 }  // namespace
 
@@ -84,14 +106,15 @@ base::Result<int> command_gate_run(const CommandOptions& options) {
   auto sandbox = TRY(Sandbox::open({}));
   base::TempDir scratch("fleet-gates");
   GateRunner runner(*sandbox, {.scratch_root = scratch.path()});
+  std::string product = TRY(product_of(absolute(options.folder), scratch.path()));
   bool all = true;
   bool found = false;
   Json out = Json::array();
   for (const GateSpec& spec : specs) {
     if (!options.gate.empty() && spec.id != options.gate) continue;
     found = true;
-    Evidence evidence = TRY(
-        runner.run(spec, {.product = absolute(options.folder), .sealed = sealed, .keep_at = ""}));
+    Evidence evidence =
+        TRY(runner.run(spec, {.product = product, .sealed = sealed, .keep_at = ""}));
     all = all && evidence.verdict == Verdict::kPass;
     if (options.json) {
       out.push(to_json(evidence));

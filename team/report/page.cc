@@ -1,6 +1,328 @@
 #include "team/report/page.h"
 
+#include "team/core/run_state.h"
+#include "team/report/charts.h"
+#include "team/report/report.h"
+#include "team/report/story.h"
+
+#include <algorithm>
+#include <cstdio>
+
 namespace team {
+namespace {
+
+using base::Json;
+
+std::string esc(const Json& value) {
+  return escape_html(value.as_string());
+}
+
+std::string join(const Json& items) {
+  std::string out;
+  for (const Json& item : items.items()) out += (out.empty() ? "" : ", ") + esc(item);
+  return out;
+}
+
+std::string card(const std::string& big, const std::string& small) {
+  return "<div class=card><b>" + big + "</b><small>" + small + "</small></div>";
+}
+
+std::string minutes(i64 us) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(us / 60'000'000),
+                static_cast<long long>(us / 1'000'000 % 60));
+  return text;
+}
+
+std::string tone(std::string_view state) {
+  for (std::string_view good : {"passing", "done", "merged", "kept", "killed", "survived",
+                                "resolved", "released", "met", "pass", "validated"}) {
+    if (state == good) return "good";
+  }
+  for (std::string_view bad :
+       {"failing", "regressed", "escalated", "broke", "unmet", "failed", "fail"}) {
+    if (state == bad) return "bad";
+  }
+  return "warn";
+}
+
+std::string state_mark(std::string_view state) {
+  return "<span class=" + tone(state) + ">" + escape_html(state) + "</span>";
+}
+
+class Page {
+ public:
+  Page(const std::string& run, const std::vector<Event>& events) : run_(run), events_(events) {
+    for (const Event& event : events) (void)state_.apply(event);
+  }
+
+  std::string render() {
+    std::string body = head() + stages() + acceptance() + tasks() + gates() + cost() +
+                       experiments() + operations() + decisions() + story();
+    return "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport "
+           "content=\"width=device-width,initial-scale=1\"><title>fleet: " +
+           escape_html(run_) + "</title><style>" + std::string(page_style()) + "</style><main>" +
+           body + "</main></html>\n";
+  }
+
+ private:
+  std::string head() {
+    const Entity* intent = state_.find("intent", "intent");
+    auto runs = state_.all("run");
+    std::string how = runs.empty() ? "not started" : runs[0]->state;
+    bool recorded = !runs.empty() && runs[0]->facts["recorded"].as_bool();
+    std::string out = "<small>fleet run " + escape_html(run_) + "</small><h1>" +
+                      (intent ? esc(intent->facts["text"]) : "no intent") + "</h1><p>";
+    out += "<span class=label>" + state_mark(how) + "</span>";
+    out +=
+        recorded
+            ? "<span class=label>the model's words are <b>recorded</b>; files, builds, sandboxes, "
+              "tests, measurements and crashes are real</span>"
+            : "<span class=label>model: " +
+                  (runs.empty() ? std::string() : esc(runs[0]->facts["model"])) + "</span>";
+    i64 start = events_.empty() ? 0 : events_.front().at_us;
+    i64 passing = 0;
+    auto criteria = state_.all("criterion");
+    for (const Entity* c : criteria) passing += c->state == "passing";
+    out += "</p><div class=cards>" +
+           card(std::to_string(passing) + "/" + std::to_string(criteria.size()), "criteria met") +
+           card(std::to_string(state_.all("evidence").size()), "gate runs") +
+           card(std::to_string(state_.usage().size()), "model calls") +
+           card(format_usd(state_.spent_nusd()), "spent") +
+           card(minutes(state_.last_us() - start), "minutes") +
+           card(std::to_string(state_.last_seq()), "events in the ledger") + "</div>";
+    return out;
+  }
+
+  std::string stages() {
+    std::string out = "<div class=stages>";
+    for (const char* name : {"converge", "design", "plan", "build", "verify", "operate"}) {
+      const Entity* s = state_.find("stage", name);
+      out += std::string("<div><b>") + name + "</b>" +
+             (s == nullptr ? "<small>not reached</small>"
+                           : state_mark(s->state) + " <small>" + minutes(s->last_us - s->first_us) +
+                                 "</small>") +
+             "</div>";
+    }
+    return out + "</div>";
+  }
+
+  std::string acceptance() {
+    std::string out =
+        "<h2>Acceptance</h2><table><tr><th>criterion<th>validated on<th>last evidence<th>";
+    for (const Entity* c : state_.all("criterion")) {
+      std::string checks;
+      for (const Json& check : c->facts["checks"].items()) {
+        std::string on = esc(check["on"]);
+        if (checks.find(on) == std::string::npos) checks += (checks.empty() ? "" : ", ") + on;
+      }
+      out += "<tr><td><b>" + escape_html(c->id) + "</b> " + esc(c->facts["text"]) +
+             "<td><small>fails on " + checks + "</small><td class=mono>" + esc(c->facts["gate"]) +
+             " " + std::to_string(c->facts["num"].as_int()) + "/" +
+             std::to_string(c->facts["denom"].as_int()) + " " + esc(c->facts["evidence"]) + "<td>" +
+             state_mark(c->state);
+    }
+    return out + "</table><div class=two><div><h2>Acceptance over time</h2>" +
+           acceptance_curve(events_) + "</div><div><h2>Honesty</h2>" + honesty() + "</div></div>";
+  }
+
+  // Visible and held-out pass rates of every tree that was judged, and mutants.
+  std::string honesty() {
+    std::string out = "<table><tr><th>tree<th class=n>visible<th class=n>held out";
+    for (const Event& e : events_) {
+      if (e.type != "note.acceptance") continue;
+      const Json& b = e.body;
+      auto rate = [&](const char* num, const char* denom) {
+        return std::to_string(b[num].as_int()) + "/" + std::to_string(b[denom].as_int());
+      };
+      out += "<tr><td class=mono>" + escape_html(b["tree"].as_string().substr(0, 8)) +
+             "<td class=n>" + rate("visible_num", "visible_denom") + "<td class=n>" +
+             rate("held_out_num", "held_out_denom");
+    }
+    out += "</table>";
+    auto mutants = state_.all("mutant");
+    if (mutants.empty()) return out;
+    out += "<p class=soft style='margin-top:18px'>Seeded mutants</p><table>";
+    for (const Entity* m : mutants) {
+      out += "<tr><td>" + escape_html(m->id) + "<td>" + esc(m->facts["why"]) + "<td>" +
+             state_mark(m->state);
+    }
+    return out + "</table>";
+  }
+
+  std::string tasks() {
+    if (state_.all("task").empty()) return "";
+    std::string out = "<h2>Tasks</h2><div class=scroll>" + task_graph(state_) +
+                      "</div><table><tr><th>task<th>touches<th>covers<th class=n>attempts<th>";
+    for (const Entity* t : state_.all("task")) {
+      int attempts = 0;
+      for (const Entity* a : state_.all("attempt"))
+        attempts += a->facts["task"].as_string() == t->id;
+      out += "<tr><td><b>" + escape_html(t->id) + "</b> " + esc(t->facts["title"]);
+      if (t->facts.has("reason")) {
+        out += "<div class='claim warn'>bounced: " +
+               escape_html(t->facts["reason"].as_string().substr(0, 160)) + "</div>";
+      }
+      if (t->facts.has("claim")) {
+        out += "<div class=claim>the coder says: " + esc(t->facts["claim"]) + "</div>";
+      }
+      out += "<td class=mono>" + join(t->facts["touches"]) + "<td>" + join(t->facts["covers"]) +
+             "<td class=n>" + std::to_string(attempts) + "<td>" + state_mark(t->state);
+    }
+    return out + "</table>";
+  }
+
+  // One row a gate, one column a tree, in the order they were run.
+  std::string gates() {
+    std::vector<std::string> trees, names;
+    auto evidence = state_.all("evidence");
+    auto note = [](std::vector<std::string>& list, const std::string& name) {
+      if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+    };
+    for (const Entity* e : evidence) {
+      note(trees, e->facts["tree"].as_string());
+      note(names, e->facts["gate"].as_string());
+    }
+    std::string out = "<h2>Gates by tree</h2><div class=scroll><table class=grid>";
+    for (const std::string& name : names) {
+      out += "<tr><td class=h>" + escape_html(name);
+      for (const std::string& tree : trees) {
+        const Entity* last = nullptr;
+        for (const Entity* e : evidence) {
+          if (e->facts["gate"].as_string() == name && e->facts["tree"].as_string() == tree)
+            last = e;
+        }
+        if (last == nullptr) {
+          out += "<td><span class=cell style='opacity:.35'></span>";
+          continue;
+        }
+        const Json& f = last->facts;
+        bool held = f["visibility"].as_string() == "held_out";
+        out += std::string("<td><span class='cell ") +
+               (f["verdict"].as_string() == "pass" ? "pass" : "fail") + (held ? " held" : "") +
+               "' title='" + escape_html(last->id) + ": " + std::to_string(f["num"].as_int()) +
+               "/" + std::to_string(f["denom"].as_int()) + " on " + escape_html(tree.substr(0, 8)) +
+               "'></span>";
+      }
+    }
+    return out +
+           "</table></div><p><small>Red columns on the way are mutants, and the failures that were "
+           "bounced. Outlined: held out. Hover for the evidence.</small></p>";
+  }
+
+  std::string cost() {
+    std::string out = "<h2>Tokens and cost</h2><div class=two><div>";
+    auto by_role = cost_table(state_, "role");
+    auto by_stage = cost_table(state_, "stage");
+    if (!by_role.ok() || !by_stage.ok()) return "";
+    out += share_bar(*by_role) + table_of(*by_role, "role") + "</div><div>" + share_bar(*by_stage) +
+           table_of(*by_stage, "stage") + "</div></div>";
+    return out;
+  }
+
+  static std::string table_of(const CostTable& table, const char* by) {
+    std::string out =
+        std::string("<table><tr><th>") + by +
+        "<th class=n>calls<th class=n>input<th class=n>cached<th class=n>output<th class=n>"
+        "share<th class=n>cost";
+    for (const CostRow& row : table.rows) {
+      char text[200];
+      std::snprintf(
+          text, sizeof text,
+          "<td class=n>%lld<td class=n>%lld<td class=n>%.0f %%<td class=n>%lld<td class=n>%.1f "
+          "%%<td class=n>%s",
+          static_cast<long long>(row.calls), static_cast<long long>(row.usage.input()),
+          100 * row.cached_share(), static_cast<long long>(row.usage.output()),
+          100 * row.output_share, format_usd(row.cost_nusd).c_str());
+      out += "<tr><td>" + escape_html(row.name) + text;
+    }
+    return out + "</table>";
+  }
+
+  std::string experiments() {
+    auto all = state_.all("experiment");
+    if (all.empty()) return "";
+    std::string out = "<h2>Performance experiments</h2>" + interval_chart(all) + "<table>";
+    for (const Entity* x : all) {
+      const Json& f = x->facts;
+      out += "<tr><td><b>" + escape_html(x->id) + "</b> " + esc(f["idea"]) +
+             "<div class=claim>bottleneck: " + esc(f["bottleneck"]) + "</div><td>" + esc(f["why"]) +
+             "<td>" + state_mark(x->state);
+    }
+    return out + "</table>";
+  }
+
+  std::string operations() {
+    if (state_.all("deployment").empty()) return "";
+    std::string out =
+        "<h2>Operation</h2><table><tr><th>fault<th>what was seen<th class=n>back after<th>";
+    for (const Entity* f : state_.all("fault")) {
+      std::string seen =
+          f->facts.has("broke") ? f->facts["broke"].as_string() : f->facts["seen"].as_string();
+      i64 back = f->facts["back_ms"].as_int();
+      out += "<tr><td><b>" + escape_html(f->id) + "</b> " + esc(f->facts["title"]) +
+             "<td class=mono>" + escape_html(seen.substr(0, 220)) + "<td class=n>" +
+             (back > 0 ? std::to_string(back) + " ms" : "") + "<td>" + state_mark(f->state);
+    }
+    out += "</table>";
+    for (const Entity* i : state_.all("incident")) {
+      out += "<p><b>" + escape_html(i->id) + "</b> " + state_mark(i->state) + " " +
+             escape_html(i->facts["text"].as_string().substr(0, 300)) +
+             "<br><small>reproduced by gate <code>" + esc(i->facts["gate"]) +
+             "</code>, which failed before the fix; mended by task " + esc(i->facts["task"]) +
+             "</small></p>";
+    }
+    for (const Entity* a : state_.all("artifact")) {
+      out += "<p><b>" + escape_html(a->id) + "</b> " + state_mark(a->state) + " <code>" +
+             escape_html(a->facts["hash"].as_string().substr(0, 24)) + "</code> <small>" +
+             (a->facts["reproducible"].as_bool() ? "two clean builds gave the same bytes"
+                                                 : "two clean builds differ") +
+             "</small></p>";
+    }
+    return out;
+  }
+
+  std::string decisions() {
+    std::string out = "<div class=two><div><h2>Decisions</h2>";
+    for (const Entity* d : state_.all("decision")) {
+      out += "<p><b>" + escape_html(d->id) + "</b> " + esc(d->facts["question"]) + "<br>" +
+             esc(d->facts["choice"]) + " <small>of " + join(d->facts["options"]) + "; " +
+             esc(d->facts["why"]) + "; reopens when " + esc(d->facts["trigger"]) + "</small></p>";
+    }
+    out += "</div><div><h2>Assumptions</h2>";
+    for (const Entity* a : state_.all("assumption")) {
+      out += "<p><b>" + escape_html(a->id) + "</b> " + esc(a->facts["question"]) + "<br><small>" +
+             esc(a->facts["choice"]) + "</small></p>";
+    }
+    return out + "</div></div>";
+  }
+
+  std::string story() {
+    std::string out = "<h2>The whole story</h2><div class=story>";
+    RunState state;
+    i64 start = events_.empty() ? 0 : events_.front().at_us;
+    for (const Event& event : events_) {
+      (void)state.apply(event);
+      auto line = tell(event, state);
+      if (!line) continue;
+      const char* style = line->tone == Tone::kGood    ? "good"
+                          : line->tone == Tone::kBad   ? "bad"
+                          : line->tone == Tone::kWarn  ? "warn"
+                          : line->tone == Tone::kStage ? "stage"
+                                                       : "soft";
+      out += "<div class=" + std::string(line->tone == Tone::kStage ? "stage" : "line") +
+             "><small>" + minutes(event.at_us - start) + "</small><span class=" + style + ">" +
+             escape_html(line->who) + "</span><span>" + escape_html(line->text) + "</span></div>";
+    }
+    return out + "</div>";
+  }
+
+  const std::string& run_;
+  const std::vector<Event>& events_;
+  RunState state_;
+};
+
+}  // namespace
 
 std::string escape_html(std::string_view text) {
   std::string out;
@@ -18,6 +340,9 @@ std::string escape_html(std::string_view text) {
       case '"':
         out += "&quot;";
         break;
+      case '\'':
+        out += "&#39;";
+        break;
       default:
         out += c;
     }
@@ -26,7 +351,7 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string render_page(const std::string& run, const std::vector<Event>& events) {
-  return "<!doctype html><title>" + escape_html(run) + "</title>" + std::to_string(events.size());
+  return Page(run, events).render();
 }
 
 }  // namespace team

@@ -24,14 +24,15 @@ constexpr const char* kSpecShape = R"(Write spec.json:
 )";
 
 constexpr const char* kGateShape = R"(Write gates/ID.json for each gate the criteria name:
-{"id": "...", "title": "...", "kind": "black_box|property|fuzz|fault|unit|sanitizer|performance|...",
+{"id": "...", "title": "...", 
+ "kind": "black_box|property|fuzz|fault|unit|sanitizer|performance|...",
  "criteria": ["C1"], "visibility": "visible|held_out", "argv": ["bash", "{sealed}/x.sh"],
  "service": {"argv": ["{product}/...", "--dir", "{data}", "--unixsocket", "{socket}/s"],
              "ready_path": "{socket}/s"},
  "manifest": ["case-id", ...], "limits": {"wall_ms": 60000}}
 and the files they need in sealed/. The checker prints "ok ID", "not ok ID reason" and
-"metric NAME VALUE". It drives the service with lines @start @kill @stop @rss on its standard output and
-reads one answer line for each. The product never sees sealed/.
+"metric NAME VALUE". It drives the service with lines @start @kill @stop @rss on its standard
+output and reads one answer line for each. The product never sees sealed/.
 )";
 
 }  // namespace
@@ -67,7 +68,8 @@ std::string oracle_brief(const SpecDoc& spec, const std::string& spec_text) {
 std::string design_brief(const std::string& spec_text) {
   return "Specification:\n" + spec_text + R"(
 
-Write the contract files, AGENTS.md (a map of the sources for those who work on them) and design.json:
+Write the contract files, AGENTS.md (a map of the sources for those who work on them) and
+design.json:
 {"summary": "...", "contracts": ["path", ...],
  "decisions": [{"id": "D1", "question": "...", "options": ["...", "..."], "choice": "...",
                 "why": "...", "trigger": "what would reopen it"}]}
@@ -156,7 +158,8 @@ Plan the faults for the canary. Write faults.json:
              "after": [argv], "expect": "what `after` prints"},
             {"id": "F2", "title": "...", "kind": "input", "bytes": "raw bytes for the port",
              "after": [argv], "expect": "..."}]}
-A third kind, "check", only runs `after`. argv may use {port}. `kill` kills the server with SIGKILL while `load` runs.
+A third kind, "check", only runs `after`. argv may use {port}. `kill` kills
+the server with SIGKILL while `load` runs.
 )";
 }
 

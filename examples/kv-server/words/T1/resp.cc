@@ -44,7 +44,8 @@ RequestParser::Outcome RequestParser::next(Command& command) {
   };
   std::string_view head;
   if (!line(head)) {
-    return buffer_.size() - at_ > kLineBytesMax ? broken("too big inline request") : Outcome::kNeedMore;
+    return buffer_.size() - at_ > kLineBytesMax ? broken("too big inline request")
+                                                : Outcome::kNeedMore;
   }
   if (head.empty() || head[0] != '*') {
     // An inline command: words separated by blanks.

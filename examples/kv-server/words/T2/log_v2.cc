@@ -10,13 +10,15 @@ namespace kv {
 namespace {
 
 // A record, little-endian:  u32 checksum of what follows | u32 payload bytes | payload.
-// The payload is the words of the change, each as u32 length and its bytes. A record that is cut off or
-// does not match its checksum ends the log: it was never acknowledged.
+// The payload is the words of the change, each as u32 length and its bytes. A record that is cut
+// off or does not match its checksum ends the log: it was never acknowledged.
 constexpr std::size_t kHeaderBytes = 8;
 
 std::uint32_t checksum(const char* bytes, std::size_t size) {
   std::uint32_t sum = 2166136261u;  // FNV-1a
-  for (std::size_t i = 0; i < size; ++i) sum = (sum ^ static_cast<unsigned char>(bytes[i])) * 16777619u;
+  for (std::size_t i = 0; i < size; ++i) {
+    sum = (sum ^ static_cast<unsigned char>(bytes[i])) * 16777619u;
+  }
   return sum;
 }
 

@@ -79,8 +79,11 @@ void Store::run(const Command& command, std::string& out, std::vector<Command>& 
   } else if (name == "CONFIG" || name == "COMMAND") {
     reply_empty_array(out);
   } else {
-    std::string text = "ERR unknown command '" + command[0].substr(0, 128) + "', with args beginning with: ";
-    for (std::size_t i = 1; i < words && text.size() < 128; ++i) text += "'" + command[i].substr(0, 128) + "' ";
+    std::string text =
+        "ERR unknown command '" + command[0].substr(0, 128) + "', with args beginning with: ";
+    for (std::size_t i = 1; i < words && text.size() < 128; ++i) {
+      text += "'" + command[i].substr(0, 128) + "' ";
+    }
     std::replace_if(text.begin(), text.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
     reply_error(out, text);
   }

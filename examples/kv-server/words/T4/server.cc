@@ -185,8 +185,11 @@ void Server::serve() {
     if (count < 0 && errno != EINTR) return;
     for (int i = 0; i < count; ++i) {
       int fd = events[static_cast<size_t>(i)].data.fd;
-      if (fd == listeners_[0] || (listeners_.size() > 1 && fd == listeners_[1])) accept_all(fd);
-      else if (events[static_cast<size_t>(i)].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) read_from(fd);
+      bool listener = fd == listeners_[0] || (listeners_.size() > 1 && fd == listeners_[1]);
+      if (listener) accept_all(fd);
+      else if (events[static_cast<size_t>(i)].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+        read_from(fd);
+      }
     }
     for (int i = 0; i < count; ++i) flush(events[static_cast<size_t>(i)].data.fd);
   }
@@ -203,7 +206,8 @@ int main(int argc, char** argv) {
     else if (name == "--port") options.port = std::atoi(argv[i + 1]);
     else if (name == "--unixsocket") options.unix_path = argv[i + 1];
     else {
-      std::fprintf(stderr, "kvd: unknown option %s; use --dir, --port, --unixsocket\n", name.c_str());
+      std::fprintf(stderr, "kvd: unknown option %s; use --dir, --port, --unixsocket\n",
+                   name.c_str());
       return 2;
     }
   }

@@ -16,8 +16,8 @@ class Log {
   bool open(const std::string& path, const std::function<void(const Command&)>& replay);
   // Buffers one change. Nothing is on disk before sync().
   void append(const Command& change);
-  // Writes what was appended and waits until the disk has it. False: nothing appended since the last
-  // good sync() counts, and it has been taken out of the file again.
+  // Writes what was appended and waits until the disk has it. False: nothing appended since the
+  // last good sync() counts, and it has been taken out of the file again.
   bool sync();
   bool dirty() const { return !pending_.empty(); }
   const std::string& error() const { return error_; }

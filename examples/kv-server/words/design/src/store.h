@@ -1,5 +1,5 @@
-// The data and the commands on it. No I/O: a change is also appended to `changes`, and the caller logs
-// it before the reply is sent.
+// The data and the commands on it. No I/O: a change is also appended to `changes`, and the caller
+// logs it before the reply is sent.
 #pragma once
 #include <string>
 #include <unordered_map>

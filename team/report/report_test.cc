@@ -1,0 +1,92 @@
+#include "team/report/report.h"
+
+#include "team/report/page.h"
+#include "team/report/story.h"
+
+#include <gtest/gtest.h>
+
+namespace team {
+namespace {
+
+using base::Json;
+
+Event event(i64 seq, std::string type, Json body) {
+  Event e;
+  e.seq = seq;
+  e.stream = "main";
+  e.ver = seq;
+  e.type = std::move(type);
+  e.at_us = seq * 1'000'000;
+  e.body = std::move(body);
+  return e;
+}
+
+Event booked(i64 seq, const char* role, i64 output, i64 cost) {
+  Usage usage;
+  usage.in_fresh = 100;
+  usage.out_text = output;
+  return event(seq, "usage.booked",
+               Json::object({{"call", std::to_string(seq)},
+                             {"role", role},
+                             {"usage", to_json(usage)},
+                             {"cost_nusd", cost},
+                             {"outcome", "ok"}}));
+}
+
+TEST(Cost, SharesAddUpToTheWholeAndTheDearestComesFirst) {
+  RunState state;
+  ASSERT_TRUE(state.apply(booked(1, "tester", 300, 30)).ok());
+  ASSERT_TRUE(state.apply(booked(2, "coder", 600, 60)).ok());
+  ASSERT_TRUE(state.apply(booked(3, "coder", 100, 10)).ok());
+  auto table = cost_table(state, "role");
+  ASSERT_TRUE(table.ok());
+  ASSERT_EQ(table->rows.size(), 3u);
+  EXPECT_EQ(table->rows[0].name, "coder");
+  EXPECT_DOUBLE_EQ(table->rows[0].output_share, 0.7);
+  EXPECT_EQ(table->rows[2].name, "total");
+  EXPECT_EQ(table->rows[2].cost_nusd, 100);
+  EXPECT_FALSE(cost_table(state, "colour").ok());
+}
+
+// What a model says ends up in the report; it must never become markup.
+TEST(Page, WhatAModelSaysStaysText) {
+  std::string evil = "<script>alert('x')</script><img src=x onerror=\"a\">";
+  std::vector<Event> events = {
+      event(1, "run.started", Json::object({{"id", "r"}, {"recorded", true}})),
+      event(2, "intent.received", Json::object({{"id", "intent"}, {"text", evil}})),
+      event(3, "task.proposed", Json::object({{"id", "T1"}, {"title", evil}})),
+      event(4, "criterion.unbound", Json::object({{"id", "C1"}, {"text", evil}})),
+      event(5, "decision.open", Json::object({{"id", "D1"}, {"question", evil}})),
+      event(6, "assumption.made", Json::object({{"id", "A1"}, {"choice", evil}})),
+      event(7, "experiment.hypothesis", Json::object({{"id", "X1"}, {"idea", evil}})),
+  };
+  std::string page = render_page(evil, events);
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
+}
+
+TEST(Page, SaysThatTheModelsWordsWereRecordedAndLoadsNothingFromElsewhere) {
+  std::string page =
+      render_page("r", {event(1, "run.started", Json::object({{"id", "r"}, {"recorded", true}}))});
+  EXPECT_NE(page.find("words are <b>recorded</b>"), std::string::npos);
+  EXPECT_EQ(page.find("http://"), std::string::npos);
+  EXPECT_EQ(page.find("https://"), std::string::npos);
+  EXPECT_EQ(page.find("<link"), std::string::npos);
+}
+
+TEST(Story, OfHeldOutFailuresTheCasesAreNotTold) {
+  Json body = Json::object({{"id", "E1"},
+                            {"gate", "composed"},
+                            {"verdict", "fail"},
+                            {"visibility", "held_out"},
+                            {"why", "newline failed"},
+                            {"num", 1},
+                            {"denom", 2}});
+  auto line = tell(event(1, "evidence.recorded", std::move(body)), RunState());
+  ASSERT_TRUE(line.has_value());
+  EXPECT_EQ(line->text.find("newline"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace team

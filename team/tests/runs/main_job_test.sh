@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The main job, whole: the recorded team builds a server, a held-out failure is bounced and mended, mutants
+# are caught, one experiment is kept and one rejected, an incident is reproduced and mended, the artefact
+# serves. Then the record is replayed and the ledger checked.
+. "$(dirname "$0")/lib.sh"
+command -v redis-cli >/dev/null || fail "redis-cli is missing; install redis-tools"
+"$fleet" new --example kv-server --run job >/dev/null
+port=$((20000 + RANDOM % 20000))
+sed -i "s/\"port\": 7379/\"port\": $port/" "$FLEET_HOME/runs/job/run.json"
+[ "$(exit_code "$fleet" run --run job)" = 0 ] || fail "the run: $(tail -n 20 "$work/out") $(cat "$work/err")"
+saw() { grep -qE "$1" "$work/out" || fail "the viewer did not see: $1"; }
+saw 'critique .* 1 blocking'
+saw 'C3 .* counts: its gates fail on the empty and on the do-nothing program'
+saw 'FAIL composed .* held-out'
+saw 'T2 .* bounced back, rung 1: .* \(held out: counts only\)'
+saw 'M1 .* mutant caught'
+saw 'X1 .* (kept|rejected)'
+saw 'X2 .* rejected'
+saw 'D1.F3 .* died of signal 6'
+saw 'I1 .* reproduced by gate repro-I1'
+saw 'I1 .* resolved'
+saw 'A2 .* released'
+"$fleet" replay --run job >/dev/null || fail "it does not replay"
+"$fleet" ledger verify --run job >/dev/null || fail "the ledger is damaged"
+grep -q 'words are <b>recorded</b>' "$FLEET_HOME/runs/job/report.html" || fail "the report hides the recording"
+[ "$("$fleet" status --run job --json | grep -c '"state": "passing"')" = 6 ] || fail "not six criteria"
+
+# What was released serves a real client, and comes back when it is killed.
+"$fleet" deploy --run job --port "$port" >"$work/deploy" 2>&1 &
+deploy=$!
+trap 'kill $deploy 2>/dev/null; wait $deploy 2>/dev/null; rm -rf "$work"' EXIT
+for _ in $(seq 100); do grep -q serves "$work/deploy" && break; read -rt 0.1 <> <(:) || true; done
+[ "$(redis-cli -p "$port" SET town Delft)" = OK ] || fail "SET: $(cat "$work/deploy")"
+pkill -9 -P "$deploy"
+for _ in $(seq 100); do [ "$(redis-cli -p "$port" GET town 2>/dev/null)" = Delft ] && break; read -rt 0.1 <> <(:) || true; done
+[ "$(redis-cli -p "$port" GET town)" = Delft ] || fail "an acknowledged write is lost"
+echo "ok: the main job"
