@@ -253,6 +253,26 @@ TEST_F(GateTest, ABuildLeavesItsOutputWhereAskedAndTheSourceAlone) {
   EXPECT_TRUE(base::list_directory(dir_ / "scratch")->empty());
 }
 
+// Two workers take a lease; `atomic` is what makes it one at a time.
+std::string lease_model(bool is_atomic) {
+  return std::string("byte inside; bit held;\nactive [2] proctype worker() {\n") +
+         (is_atomic ? "  atomic { held == 0 -> held = 1 };\n" : "  held == 0 -> held = 1;\n") +
+         "  inside++; assert(inside == 1); inside--; held = 0\n}\n";
+}
+
+TEST_F(GateTest, AFormalGateChecksAModelWithSpin) {
+  const GateSpec spec = gate(R"({"id": "lease", "kind": "formal", "parser": "exit", "cwd": "/tmp",
+      "argv": ["sh", "-c", "spin -run -safety {sealed}/lease.pml | tee seen; grep -q 'errors: 0' seen"]})");
+  put("sealed/lease.pml", lease_model(true));
+  const Evidence right = run(spec);
+  EXPECT_EQ(right.verdict, Verdict::kPass) << right.why << right.log;
+  put("sealed/lease.pml", lease_model(false));
+  const Evidence wrong = run(spec);
+  EXPECT_EQ(wrong.verdict, Verdict::kFail) << wrong.log;
+  EXPECT_NE(wrong.log.find("assertion violated"), std::string::npos) << wrong.log;
+  EXPECT_NE(right.command_hash, wrong.command_hash);
+}
+
 TEST_F(GateTest, AMissingToolOfTheGateIsAnErrorNotAFailure) {
   const Evidence evidence =
       run(gate(R"({"id": "g", "kind": "formal", "argv": ["no-such-prover"]})"));

@@ -1,11 +1,12 @@
-// The official npm clients drive the script server: client and server were not written by the same hands, so they
-// cannot be wrong together. Needs node and npm; the clients come from the lock file beside this test.
-#include <gtest/gtest.h>
-
+// The official npm clients drive the script server: client and server were not written by the same
+// hands, so they cannot be wrong together. Needs node and npm; the clients come from the lock file
+// beside this test.
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process.h"
 #include "team/model/script_server.h"
+
+#include <gtest/gtest.h>
 
 namespace team {
 namespace {
