@@ -151,11 +151,17 @@ base::Status write_json(const std::string& path, const std::vector<Outcome>& out
 }
 
 int run(const Options& options) {
-  auto ours = Engine::load(options.ours);
+  // Theirs first: a name without a slash would find ours, which answers to the same name, if it
+  // were loaded already.
   auto theirs = Engine::load(options.theirs);
+  auto ours = Engine::load(options.ours);
   for (auto* engine : {&ours, &theirs}) {
     if (engine->ok()) continue;
     std::fprintf(stderr, "db_bench: %s\n", engine->error().message().c_str());
+    return 2;
+  }
+  if ((*ours)->prepare_v2 == (*theirs)->prepare_v2) {
+    std::fprintf(stderr, "db_bench: both names lead to one library; give two different ones\n");
     return 2;
   }
   std::printf("ours: %s (%s)\ntheirs: %s (%s)\n%lld rows, median of %d rounds\n\n",
