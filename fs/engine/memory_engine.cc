@@ -1,5 +1,7 @@
 #include "fs/engine/memory_engine.h"
 
+#include "fs/state/mutant.h"
+
 namespace fs {
 
 base::Result<Row> MemoryEngine::get(std::string_view key) {
@@ -38,33 +40,38 @@ base::Status MemoryEngine::commit(const std::vector<RowWrite>& writes) {
   return {};
 }
 
-base::Status MemoryEngine::fence(u32 workspace, Epoch epoch) {
-  std::lock_guard lock(mutex_);
-  Log& log = logs_[workspace];
-  if (epoch < log.epoch) {
+base::Status MemoryLog::fence(Epoch wanted) {
+  if (wanted < epoch) {
     return base::Error(base::ErrorCode::kConflict, "a later epoch has fenced this one");
   }
-  log.epoch = epoch;
+  epoch = wanted;
   return {};
+}
+
+base::Status MemoryLog::append(const LogSegment& segment) {
+  auto same = segments.find(segment.first);
+  bool repeated = same != segments.end() && same->second.hash == segment.hash &&
+                  same->second.epoch == segment.epoch;
+  if (repeated && !FS_MUTANT(kRetryNotRecognised)) return {};
+  if (segment.epoch != epoch && !FS_MUTANT(kFenceIgnored)) {
+    return base::Error(base::ErrorCode::kConflict, "a later epoch has fenced this one");
+  }
+  if (segment.first != head() + 1 && !FS_MUTANT(kGapAllowed)) {
+    return base::Error(base::ErrorCode::kConflict, "the segment does not follow record " +
+                                                       std::to_string(head()) + " of the log");
+  }
+  segments[segment.first] = segment;
+  return {};
+}
+
+base::Status MemoryEngine::fence(u32 workspace, Epoch epoch) {
+  std::lock_guard lock(mutex_);
+  return logs_[workspace].fence(epoch);
 }
 
 base::Status MemoryEngine::append(const LogSegment& segment) {
   std::lock_guard lock(mutex_);
-  Log& log = logs_[segment.workspace];
-  auto same = log.segments.find(segment.first);
-  bool repeated = same != log.segments.end() && same->second.hash == segment.hash &&
-                  same->second.epoch == segment.epoch;
-  if (repeated) return {};
-  if (segment.epoch != log.epoch) {
-    return base::Error(base::ErrorCode::kConflict, "a later epoch has fenced this one");
-  }
-  Seq head = log.segments.empty() ? 0 : log.segments.rbegin()->second.last;
-  if (segment.first != head + 1) {
-    return base::Error(base::ErrorCode::kConflict, "the segment does not follow record " +
-                                                       std::to_string(head) + " of the log");
-  }
-  log.segments[segment.first] = segment;
-  return {};
+  return logs_[segment.workspace].append(segment);
 }
 
 base::Result<std::vector<LogSegment>> MemoryEngine::segments(u32 workspace, Seq from) {

@@ -11,6 +11,15 @@
 
 namespace fs {
 
+// The rules of one workspace's log, by themselves: what every engine must do. Copyable.
+struct MemoryLog {
+  Epoch epoch = 0;
+  std::map<Seq, LogSegment> segments;
+  Seq head() const { return segments.empty() ? 0 : segments.rbegin()->second.last; }
+  base::Status fence(Epoch wanted);
+  base::Status append(const LogSegment& segment);
+};
+
 class MemoryEngine : public Engine {
  public:
   base::Result<Row> get(std::string_view key) override;
@@ -21,13 +30,9 @@ class MemoryEngine : public Engine {
   base::Result<std::vector<LogSegment>> segments(u32 workspace, Seq from) override;
 
  private:
-  struct Log {
-    Epoch epoch = 0;
-    std::map<Seq, LogSegment> segments;
-  };
   std::mutex mutex_;
   std::map<std::string, Row, std::less<>> rows_;
-  std::map<u32, Log> logs_;
+  std::map<u32, MemoryLog> logs_;
 };
 
 class FaultyEngine : public Engine {

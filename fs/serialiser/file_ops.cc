@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "fs/serialiser/step.h"
 #include "fs/state/keys.h"
+#include "fs/state/mutant.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -45,7 +46,8 @@ int Step::perform(const Setattr& op) {
 }
 
 void Step::resize(Ino ino, Node& node, u64 size) {
-  if (size < node.attr.size) splice(ino, node, size, node.attr.size - size, {});
+  if (size < node.attr.size && !FS_MUTANT(kShrinkKeepsBytes))
+    splice(ino, node, size, node.attr.size - size, {});
   node.attr.size = size;
   node.attr.mtime_ns = node.attr.ctime_ns = request_.now_ns;
   touch(ino, node);
@@ -80,7 +82,7 @@ void Step::splice(Ino ino, Node& node, u64 offset, u64 length, const std::vector
     u32 cut = static_cast<u32>(end - tail.offset);
     tail.offset = end;
     tail.length -= cut;
-    tail.data_offset += cut;
+    if (!FS_MUTANT(kTailNotShifted)) tail.data_offset += cut;
     pieces.push_back(tail);
   }
   u64 gone = covered(node, offset, length);
@@ -163,7 +165,8 @@ int Step::perform(const Write& op) {
   Node* node = nullptr;
   if (int error = file_of(op.ino, node)) return error;
   if (op.length > kWriteBytesMax) return EINVAL;
-  u64 offset = op.append ? node->attr.size : op.offset;
+  bool append = op.append && !FS_MUTANT(kAppendAtOffset);
+  u64 offset = append ? node->attr.size : op.offset;
   effects_.reply.size = op.length;
   effects_.reply.attr = node->attr;
   if (op.length == 0) return 0;
@@ -176,7 +179,7 @@ int Step::perform(const Write& op) {
   put_usage();
   splice(op.ino, *node, offset, op.length, {Extent{offset, op.length, 0, header_.data}});
   Attributes& attr = node->attr;
-  attr.size = std::max(attr.size, offset + op.length);
+  if (!FS_MUTANT(kSizeNotGrown)) attr.size = std::max(attr.size, offset + op.length);
   attr.mtime_ns = attr.ctime_ns = request_.now_ns;
   if (op.kill_suid_sgid) kill_privileges(attr);
   note_fragmentation(op.ino, *node);

@@ -2,6 +2,7 @@
 #include "fs/serialiser/step.h"
 #include "fs/state/codec.h"
 #include "fs/state/keys.h"
+#include "fs/state/mutant.h"
 
 #include <cerrno>
 
@@ -32,9 +33,11 @@ int Step::perform(const Forget& op) {
   bool last_of_session = count->second == given;
   // The inode may be paged out: what is an orphan is asked of the orphans, not of the node.
   if (auto loaded = s_.load_orphans(); !loaded.ok()) return code_of(loaded.error());
-  bool orphan_goes = last_of_session && s_.orphans_.contains(op.ino) &&
-                     s_.references_of(op.ino) == given;
+  bool orphan_goes =
+      last_of_session && s_.orphans_.contains(op.ino) && s_.references_of(op.ino) == given;
   Node* node = nullptr;
+  if (FS_MUTANT(kForgetReclaimsEarly)) orphan_goes = s_.orphans_.contains(op.ino);
+  if (FS_MUTANT(kOrphanNeverReclaimed)) orphan_goes = false;
   if (orphan_goes) {
     if (int error = node_of(op.ino, node)) return error;
     if (int error = load_whole(op.ino, *node)) return error;
@@ -85,7 +88,7 @@ int Step::make_child(RecordOp op, Ino parent, std::string_view name, u32 mode,
 
 int Step::perform(const Create& op) {
   int error = make_child(RecordOp::kCreate, op.parent, op.name, S_IFREG | (op.mode & 07777), {});
-  if (error != EEXIST || op.exclusive) return error;
+  if (error != EEXIST || (op.exclusive && !FS_MUTANT(kExclusiveIgnored))) return error;
   Node* directory = nullptr;
   if (int missing = directory_of(op.parent, directory)) return missing;
   Ino ino = 0;
@@ -152,7 +155,7 @@ int Step::perform(const Link& op) {
     s_.orphans_.erase(op.ino);
     writer_.remove(orphan_key(op.ino));
   }
-  ++node->attr.nlink;
+  if (!FS_MUTANT(kLinkNotCounted)) ++node->attr.nlink;
   node->attr.ctime_ns = request_.now_ns;
   touch(op.ino, *node);
   add_entry(op.new_parent, *directory, op.new_name, op.ino, node->attr.type());
@@ -185,7 +188,7 @@ int Step::perform(const Rmdir& op) {
   Node* node = nullptr;
   if (int error = child_of(*directory, op.name, ino, node)) return error;
   if (!node->attr.is_directory()) return ENOTDIR;
-  if (node->attr.size > 0) return ENOTEMPTY;
+  if (node->attr.size > 0 && !FS_MUTANT(kFullDirectoryRemoved)) return ENOTEMPTY;
   if (int error = load_whole(ino, *node)) return error;
   start(RecordOp::kRmdir, ino);
   --directory->attr.nlink;
@@ -228,7 +231,8 @@ int Step::perform(const Readdir& op) {
     if (!add("..", parent, 2, up->attr, FileType::kDirectory)) return 0;
   }
   const auto& slots = directory->entries->slots();
-  for (size_t i = directory->entries->first_after(op.after); i < slots.size(); ++i) {
+  size_t skipped = FS_MUTANT(kListingSkipsOne) && op.after >= 3 ? 1 : 0;
+  for (size_t i = directory->entries->first_after(op.after) + skipped; i < slots.size(); ++i) {
     const Directory::Slot& slot = slots[i];
     if (slot.ino == 0) continue;
     Node* node = directory;

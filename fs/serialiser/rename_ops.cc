@@ -1,6 +1,7 @@
 // rename(2) with its flags. Directory loops are found by walking up from the new parent.
 #include "fs/serialiser/step.h"
 #include "fs/state/keys.h"
+#include "fs/state/mutant.h"
 
 #include <cerrno>
 
@@ -21,6 +22,7 @@ int Step::load_rename(const Rename& op, RenameParts& parts) {
 
 int Step::is_inside(Ino directory, Ino ancestor, bool& inside) {
   inside = false;
+  if (FS_MUTANT(kLoopsAllowed)) return 0;
   for (Ino at = directory;;) {
     if (at == ancestor) {
       inside = true;
@@ -37,7 +39,8 @@ int Step::check_rename(const Rename& op, const RenameParts& parts) {
   bool exchange = op.flags == kRenameExchange;
   if (op.flags > kRenameExchange) return EINVAL;
   if (exchange && parts.target == nullptr) return ENOENT;
-  if (op.flags == kRenameNoReplace && parts.target != nullptr) return EEXIST;
+  bool replaces = op.flags == kRenameNoReplace && parts.target != nullptr;
+  if (replaces && !FS_MUTANT(kNoReplaceIgnored)) return EEXIST;
   bool source_directory = parts.source->attr.is_directory();
   bool target_directory = parts.target != nullptr && parts.target->attr.is_directory();
   bool inside = false;
@@ -82,13 +85,14 @@ void Step::move_parent_link(Ino from, Node& from_node, Ino to, Node& to_node, In
   if (!node.attr.is_directory() || from == to) return;
   --from_node.attr.nlink;
   ++to_node.attr.nlink;
-  node.attr.parent = to;
+  if (!FS_MUTANT(kParentNotMoved)) node.attr.parent = to;
   touch(from, from_node);
   touch(to, to_node);
   touch(child, node);
 }
 
 void Step::exchange(const Rename& op, RenameParts& parts) {
+  if (FS_MUTANT(kExchangeHalf)) return move(op, parts);
   point_entry(op.parent, *parts.from, op.name, parts.target_ino, parts.target->attr.type());
   point_entry(op.new_parent, *parts.to, op.new_name, parts.source_ino, parts.source->attr.type());
   move_parent_link(op.parent, *parts.from, op.new_parent, *parts.to, parts.source_ino,
@@ -106,7 +110,7 @@ void Step::move(const Rename& op, RenameParts& parts) {
   if (parts.target != nullptr) {
     if (parts.target->attr.is_directory()) --parts.to->attr.nlink;
     point_entry(op.new_parent, *parts.to, op.new_name, parts.source_ino, type);
-    drop_link(parts.target_ino, *parts.target);
+    if (!FS_MUTANT(kTargetNotDropped)) drop_link(parts.target_ino, *parts.target);
   } else {
     add_entry(op.new_parent, *parts.to, op.new_name, parts.source_ino, type);
   }

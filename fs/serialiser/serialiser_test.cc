@@ -292,7 +292,8 @@ TEST_P(RandomRun, ReplayAndPagingAgreeWithTheLiveState) {
     paged.step(request, other);
     ASSERT_EQ(other.reply.error, error);
     ASSERT_EQ(other.reply.pieces, effects_.reply.pieces);
-    ASSERT_EQ(other.record.empty(), records_.size() == before) << "operation " << operation.index() << " at " << i;
+    ASSERT_EQ(other.record.empty(), records_.size() == before)
+        << "operation " << operation.index() << " at " << i;
     if (error == 0 && effects_.reply.created) inos_.push_back(effects_.reply.ino);
     if (i % 100 == 99) {
       paged.set_base(std::make_shared<MapBase>(*paged.dump()), paged.last_seq());

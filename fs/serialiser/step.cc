@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "fs/state/codec.h"
 #include "fs/state/keys.h"
+#include "fs/state/mutant.h"
 
 #include <cerrno>
 
@@ -143,6 +144,7 @@ void Step::put_entry(Ino directory, std::string_view name, const EntryValue& val
 
 void Step::add_entry(Ino directory, Node& node, std::string_view name, Ino ino, FileType type) {
   u64 cookie = node.attr.next_cookie++;
+  if (FS_MUTANT(kCookieIsPosition)) cookie = node.attr.size + 3;
   node.entries->insert(name, ino, cookie, type);
   ++node.attr.size;
   stamp_directory(directory, node);
@@ -150,6 +152,10 @@ void Step::add_entry(Ino directory, Node& node, std::string_view name, Ino ino, 
 }
 
 void Step::point_entry(Ino directory, Node& node, std::string_view name, Ino ino, FileType type) {
+  if (FS_MUTANT(kReplacedEntryMoves)) {
+    drop_entry(directory, node, name);
+    return add_entry(directory, node, name, ino, type);
+  }
   node.entries->replace(name, ino, type);
   stamp_directory(directory, node);
   put_entry(directory, name, {ino, node.entries->find(name)->cookie, type});
@@ -216,7 +222,7 @@ void Step::drop_link(Ino ino, Node& node) {
   }
   if (node.attr.nlink > 0) {
     touch(ino, node);
-  } else if (node.references > 0) {
+  } else if (node.references > 0 && !FS_MUTANT(kReferencedReclaimed)) {
     s_.orphans_[ino] = request_.session;
     scratch_.clear();
     put_varint(scratch_, request_.session);

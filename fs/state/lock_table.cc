@@ -1,5 +1,7 @@
 #include "fs/state/lock_table.h"
 
+#include "fs/state/mutant.h"
+
 #include <algorithm>
 
 namespace fs {
@@ -38,6 +40,7 @@ void merge(std::vector<HeldLock>& locks) {
 }  // namespace
 
 const HeldLock* LockTable::conflict(Space space, Ino ino, const HeldLock& wanted) const {
+  if (FS_MUTANT(kConflictIgnored) && !wanted.write) return nullptr;
   auto place = held_.find({space, ino});
   if (place == held_.end()) return nullptr;
   for (const HeldLock& held : place->second) {
@@ -53,10 +56,12 @@ void LockTable::release(Space space, Ino ino, const HeldLock& range) {
   if (place == held_.end()) return;
   std::vector<HeldLock> kept;
   for (const HeldLock& held : place->second) {
-    if (!same_owner(held, range) || !overlap(held, range)) {
+    bool overlaps = overlap(held, range) || FS_MUTANT(kReleaseTakesAll);
+    if (!same_owner(held, range) || !overlaps) {
       kept.push_back(held);
       continue;
     }
+    if (FS_MUTANT(kReleaseTakesAll)) continue;
     if (held.start < range.start) {
       kept.push_back(held);
       kept.back().last = range.start - 1;
@@ -139,6 +144,7 @@ std::vector<u64> LockTable::grant_waiters() {
 }
 
 void LockTable::end_session(SessionId session) {
+  if (FS_MUTANT(kLocksOutliveSession)) return;
   for (auto place = held_.begin(); place != held_.end();) {
     std::erase_if(place->second, [&](const HeldLock& lock) { return lock.session == session; });
     place = place->second.empty() ? held_.erase(place) : std::next(place);

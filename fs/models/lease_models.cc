@@ -1,0 +1,740 @@
+// Models 1 to 7: leases, fencing, viewers, fail-over, sessions. 1, 2, 3 and 5 run LeaseServer and
+// LeaseClient, 4 and 6 the log rules of the engine.
+#include "fs/engine/memory_engine.h"
+#include "fs/lease/lease.h"
+#include "fs/models/registry.h"
+#include "fs/state/mutant.h"
+
+#include <algorithm>
+
+namespace fs::models {
+
+namespace {
+
+using Kind = LeaseMessage::Kind;
+
+void activate(int mutant, std::initializer_list<Mutant> mutants) {
+  bool production = mutant > 0 && static_cast<size_t>(mutant) <= mutants.size();
+  active_mutant = production ? mutants.begin()[mutant - 1] : Mutant::kNone;
+}
+
+std::string text_of(const LeaseMessage& m) {
+  return std::to_string(static_cast<int>(m.kind)) + "." + std::to_string(m.client) + "." +
+         std::to_string(m.epoch) + "." + std::to_string(m.seq) + (m.flag ? "f" : "") + "n" +
+         std::to_string(m.nonce);
+}
+
+// Server, clients and a network that loses, repeats and reorders. What travels is a multiset.
+struct World {
+  explicit World(LeaseTerms terms, int clients) : server(terms) {
+    for (int i = 0; i < clients; ++i) client.emplace_back(static_cast<ClientId>(i + 1), terms);
+    clock.assign(static_cast<size_t>(clients) + 1, 0);
+  }
+  LeaseServer server;
+  std::vector<LeaseClient> client;
+  std::vector<LeaseMessage> net;
+  std::vector<i64> clock;  // server's, then the clients'
+  int time = 0;
+  int crashes = 0;
+  int repeats = 0;
+  int sends = 0;
+
+  void send(const LeaseMessage& message) {
+    constexpr size_t kInFlight = 2;
+    if (net.size() >= kInFlight) return;  // lost
+    net.push_back(message);
+    std::sort(net.begin(), net.end(),
+              [](const auto& a, const auto& b) { return text_of(a) < text_of(b); });
+  }
+  void deliver(size_t i, bool keep) {
+    LeaseMessage message = net[i];
+    if (!keep) net.erase(net.begin() + static_cast<std::ptrdiff_t>(i));
+    bool to_client = message.kind >= Kind::kGranted;
+    if (to_client) {
+      client[message.client - 1].on(message, clock[message.client]);
+    } else {
+      for (const LeaseMessage& answer : server.on(message, clock[0])) send(answer);
+    }
+  }
+  bool may_write(size_t i) const { return client[i].may_write(clock[i + 1]); }
+  std::string key() const {
+    std::string text = server.canonical();
+    for (const LeaseClient& c : client) text += "|" + c.canonical();
+    for (const LeaseMessage& m : net) text += ";" + text_of(m);
+    for (i64 at : clock) text += "@" + std::to_string(at);
+    return text + "#" + std::to_string(time) + "," + std::to_string(crashes) + "," +
+           std::to_string(repeats) + "," + std::to_string(sends);
+  }
+};
+
+// Steps every lease model shares. A message that is never delivered is a lost one.
+template <class State, class Emit>
+void network_steps(const State& state, int repeats_max, Emit emit) {
+  for (size_t i = 0; i < state.net.size(); ++i) {
+    std::string what = text_of(state.net[i]);
+    State delivered = state;
+    delivered.deliver(i, false);
+    emit("deliver " + what, std::move(delivered));
+    if (state.repeats < repeats_max) {
+      State repeated = state;
+      ++repeated.repeats;
+      repeated.deliver(i, true);
+      emit("deliver twice " + what, std::move(repeated));
+    }
+  }
+}
+
+const char* two_writers(const World& world) {
+  for (size_t i = 0; i < world.client.size(); ++i) {
+    for (size_t j = i + 1; j < world.client.size(); ++j) {
+      if (world.may_write(i) && world.may_write(j)) return "at most one client may write";
+      bool same = world.client[i].role() == LeaseClient::Role::kHolder &&
+                  world.client[j].role() == LeaseClient::Role::kHolder &&
+                  world.client[i].epoch() == world.client[j].epoch();
+      if (same) return "one believer an epoch";
+    }
+  }
+  return nullptr;
+}
+
+class GrantRenewRelease {
+ public:
+  static constexpr LeaseTerms kTerms{2, 0, 0};
+  using State = World;
+  explicit GrantRenewRelease(int mutant) {
+    activate(mutant, {Mutant::kCountsFromArrival, Mutant::kServerWaitsShort,
+                      Mutant::kReleaseOfAnyEpoch, Mutant::kAnswerToAnybody});
+  }
+  State initial() const { return State(kTerms, 2); }
+  template <class Emit>
+  void next(const State& s, Emit emit) const {
+    if (s.time < 3) {
+      State later = s;
+      ++later.time;
+      for (i64& at : later.clock) ++at;
+      emit("time passes", std::move(later));
+    }
+    for (size_t i = 0; i < s.client.size(); ++i) {
+      std::string who = std::to_string(i + 1);
+      if (s.sends < 3) {
+        State asking = s;
+        ++asking.sends;
+        bool holder = s.client[i].role() == LeaseClient::Role::kHolder;
+        asking.send(holder ? asking.client[i].renew(asking.clock[i + 1])
+                           : asking.client[i].acquire(asking.clock[i + 1], false));
+        emit((holder ? "renew " : "acquire ") + who, std::move(asking));
+      }
+      if (s.client[i].role() == LeaseClient::Role::kHolder) {
+        State leaving = s;
+        leaving.send(leaving.client[i].release(0));
+        emit("release " + who, std::move(leaving));
+      }
+      if (s.crashes < 1) {
+        State crashed = s;
+        ++crashed.crashes;
+        crashed.client[i] = LeaseClient(static_cast<ClientId>(i + 1), kTerms, 100);
+        emit("crash " + who, std::move(crashed));
+      }
+    }
+    network_steps(s, 1, emit);
+  }
+  const char* broken(const State& s) const { return two_writers(s); }
+  std::string key(const State& s) const { return s.key(); }
+};
+
+// Clocks run between half and one and a half times true time.
+class LeaseClocks {
+ public:
+  using State = World;
+  explicit LeaseClocks(int mutant) {
+    activate(mutant, {Mutant::kCountsFromArrival, Mutant::kServerWaitsShort});
+    client_terms_ = server_terms_ = {8, 500, 0};
+    if (mutant == 3) client_terms_.drift_permille = 0;
+    if (mutant == 4) server_terms_.drift_permille = 0;
+  }
+  State initial() const {
+    State s(server_terms_, 2);
+    for (size_t i = 0; i < 2; ++i)
+      s.client[i] = LeaseClient(static_cast<ClientId>(i + 1), client_terms_);
+    return s;
+  }
+  template <class Emit>
+  void next(const State& s, Emit emit) const {
+    if (s.time < 7) {
+      for (int rates = 0; rates < 8; ++rates) {
+        State later = s;
+        ++later.time;
+        for (size_t i = 0; i < 3; ++i) later.clock[i] += (rates >> i) & 1 ? 3 : 1;
+        emit("time passes at rates " + std::to_string(rates), std::move(later));
+      }
+    }
+    for (size_t i = 0; i < 2 && s.sends < 3; ++i) {
+      State asking = s;
+      ++asking.sends;
+      bool holder = s.client[i].role() == LeaseClient::Role::kHolder;
+      asking.send(holder ? asking.client[i].renew(asking.clock[i + 1])
+                         : asking.client[i].acquire(asking.clock[i + 1], false));
+      emit((holder ? "renew " : "acquire ") + std::to_string(i + 1), std::move(asking));
+    }
+    for (size_t i = 0; i < s.net.size(); ++i) {
+      State delivered = s;
+      delivered.deliver(i, false);
+      emit("deliver " + text_of(s.net[i]), std::move(delivered));
+    }
+  }
+  const char* broken(const State& s) const { return two_writers(s); }
+  std::string key(const State& s) const { return s.key(); }
+
+ private:
+  LeaseTerms client_terms_;
+  LeaseTerms server_terms_;
+};
+
+// Writers with tails: `local` is in memory, the server's durable() in the store.
+class HandOver {
+ public:
+  struct State : World {
+    State() : World({3, 0, 0}, 2) {}
+    Seq local[2] = {0, 0};
+    Seq flushed[2] = {0, 0};
+    Seq acked = 0;    // told to a user as durable
+    Seq started = 0;  // where the present holder began
+    Seq stored = 0;   // what the log really holds
+    bool bad_start = false;
+  };
+  explicit HandOver(int mutant) : mutant_(mutant) {
+    activate(mutant, {Mutant::kReleaseOfAnyEpoch});
+  }
+  State initial() const { return State(); }
+  template <class Emit>
+  void next(const State& s, Emit emit) const {
+    if (s.time < 4) {
+      State later = s;
+      ++later.time;
+      for (i64& at : later.clock) ++at;
+      emit("time passes", std::move(later));
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      std::string who = std::to_string(i + 1);
+      ClientId id = static_cast<ClientId>(i + 1);
+      bool holder = s.client[i].role() == LeaseClient::Role::kHolder;
+      if (!holder && s.sends < 4) {
+        State asking = s;
+        ++asking.sends;
+        asking.send(asking.client[i].acquire(asking.clock[i + 1], true));
+        emit("acquire " + who, std::move(asking));
+      }
+      if (!holder) continue;
+      if (s.may_write(i) && s.local[i] < 3 && !s.client[i].recalled()) {
+        State wrote = s;
+        ++wrote.local[i];
+        emit("write " + who, std::move(wrote));
+      }
+      if (s.flushed[i] < s.local[i]) {
+        State flush = s;
+        bool accepted = mutant_ == 2 || flush.server.append(id, s.client[i].epoch(), s.local[i]);
+        if (accepted) flush.stored = std::max(flush.stored, s.local[i]);
+        if (accepted || mutant_ == 3) {
+          flush.flushed[i] = s.local[i];
+          if (s.may_write(i)) flush.acked = std::max(flush.acked, s.local[i]);
+        }
+        emit("flush " + who, std::move(flush));
+      }
+      if (s.client[i].recalled() && (s.flushed[i] == s.local[i] || mutant_ == 4)) {
+        State released = s;
+        released.send(released.client[i].release(s.local[i]));
+        emit("release " + who, std::move(released));
+      }
+      if (s.crashes < 1) {
+        State crashed = s;
+        ++crashed.crashes;
+        crashed.client[i] = LeaseClient(id, {3, 0, 0}, 100);
+        crashed.local[i] = crashed.flushed[i] = 0;
+        emit("crash " + who, std::move(crashed));
+      }
+    }
+    network_steps(s, 1, [&](std::string label, State&& after) {
+      for (size_t i = 0; i < 2; ++i) {
+        bool began = after.client[i].role() == LeaseClient::Role::kHolder &&
+                     (s.client[i].role() != LeaseClient::Role::kHolder ||
+                      s.client[i].epoch() != after.client[i].epoch());
+        if (!began) continue;
+        after.started = after.client[i].seen();
+        after.local[i] = after.flushed[i] = after.started;
+        after.bad_start = after.started > after.stored;
+      }
+      emit(std::move(label), std::move(after));
+    });
+  }
+  const char* broken(const State& s) const {
+    if (const char* two = two_writers(s)) return two;
+    if (s.acked > s.stored) return "what was acknowledged as durable is in the store";
+    if (s.bad_start || s.server.durable() > s.stored)
+      return "a new holder starts from what is stored";
+    for (size_t i = 0; i < 2; ++i) {
+      if (s.may_write(i) && s.client[i].seen() < s.acked && s.flushed[i] < s.acked) {
+        return "a new holder starts at or after every durable acknowledgement";
+      }
+    }
+    return nullptr;
+  }
+  std::string key(const State& s) const {
+    std::string text = s.World::key();
+    for (size_t i = 0; i < 2; ++i)
+      text += "," + std::to_string(s.local[i]) + "," + std::to_string(s.flushed[i]);
+    return text + "," + std::to_string(s.acked) + "," + std::to_string(s.started) + "," +
+           std::to_string(s.stored) + (s.bad_start ? "!" : "");
+  }
+
+ private:
+  int mutant_;
+};
+
+// Two epochs append segments; answers and requests are lost, repeated, late.
+class FencingAndAppend {
+ public:
+  struct Request {
+    u8 writer;
+    u8 first;
+    u8 tag;  // names the content
+  };
+  struct State {
+    MemoryLog log;
+    std::vector<Request> net;
+    u8 next_seq[2] = {1, 1};  // what each writer sends next
+    u8 sent[2] = {0, 0};      // content tags used
+    u8 known[2] = {0, 0};     // writer knows that it was stored
+    u8 fenced = 1;            // epoch granted so far
+    u8 repeats = 0;
+    std::string history;  // order of first appearance of contents in the log
+    bool lost = false;
+  };
+  explicit FencingAndAppend(int mutant) {
+    activate(mutant, {Mutant::kFenceIgnored, Mutant::kGapAllowed, Mutant::kRetryNotRecognised});
+  }
+  State initial() const {
+    State s;
+    (void)s.log.fence(1);
+    return s;
+  }
+  template <class Emit>
+  void next(const State& s, Emit emit) const {
+    if (s.fenced == 1) {
+      State taken = s;
+      taken.fenced = 2;
+      (void)taken.log.fence(2);
+      taken.next_seq[1] = static_cast<u8>(taken.log.head() + 1);
+      emit("the second writer takes over", std::move(taken));
+    }
+    for (u8 writer = 0; writer < 2; ++writer) {
+      if (writer == 1 && s.fenced < 2) continue;
+      if (s.sent[writer] < 3 && s.net.size() < 3) {
+        State sending = s;
+        ++sending.sent[writer];
+        sending.net.push_back({writer, sending.next_seq[writer]++, sending.sent[writer]});
+        sort(sending.net);
+        emit("send " + std::to_string(writer), std::move(sending));
+      }
+    }
+    for (size_t i = 0; i < s.net.size(); ++i) {
+      for (int how = 0; how < 3;
+           ++how) {  // done and answered, answer lost and kept for a retry, lost
+        if (how == 1 && s.repeats >= 2) continue;
+        State after = s;
+        Request request = after.net[i];
+        if (how != 1) after.net.erase(after.net.begin() + static_cast<std::ptrdiff_t>(i));
+        if (how == 1) ++after.repeats;
+        if (how != 2) apply(after, request);
+        emit("append " + std::to_string(request.writer) + "/" + std::to_string(request.tag) +
+                 (how == 1   ? " answer lost"
+                  : how == 2 ? " lost"
+                             : ""),
+             std::move(after));
+      }
+    }
+  }
+  const char* broken(const State& s) const {
+    if (s.lost) return "a retry of what is stored succeeds";
+    Seq expected = 1;
+    bool second = false;
+    for (const auto& [first, segment] : s.log.segments) {
+      if (first != expected) return "the log has no gap";
+      expected = segment.last + 1;
+      if (segment.epoch == 1 && second) return "no old epoch after the first append of a newer one";
+      second = second || segment.epoch == 2;
+    }
+    for (size_t i = 0; i < s.history.size(); ++i) {
+      if (s.history.find(s.history[i], i + 1) != s.history.npos)
+        return "each segment is applied once";
+    }
+    if (second_then_first(s.history)) return "no old epoch after the first append of a newer one";
+    return nullptr;
+  }
+  std::string key(const State& s) const {
+    std::string text = s.history + (s.lost ? "!" : "") + ";";
+    for (const auto& [first, segment] : s.log.segments) {
+      text += std::to_string(first) + segment.hash + std::to_string(segment.epoch) + ",";
+    }
+    for (const Request& r : s.net)
+      text += {static_cast<char>('0' + r.writer), static_cast<char>('0' + r.first),
+               static_cast<char>('0' + r.tag)};
+    for (u8 number : {s.next_seq[0], s.next_seq[1], s.sent[0], s.sent[1], s.fenced, s.repeats}) {
+      text += "." + std::to_string(number);
+    }
+    return text;
+  }
+
+ private:
+  static void sort(std::vector<Request>& net) {
+    std::sort(net.begin(), net.end(), [](const Request& a, const Request& b) {
+      return std::tie(a.writer, a.first, a.tag) < std::tie(b.writer, b.first, b.tag);
+    });
+  }
+  static bool second_then_first(const std::string& history) {
+    size_t second = history.find_first_of("XYZ");
+    return second != history.npos && history.find_first_of("ABC", second) != history.npos;
+  }
+  static void apply(State& s, const Request& request) {
+    char name = static_cast<char>((request.writer == 0 ? 'A' : 'X') + request.tag - 1);
+    LogSegment segment{1, request.writer + 1u, request.first, request.first, std::string(1, name),
+                       ""};
+    bool stored_before = s.history.find(name) != s.history.npos;
+    auto at = s.log.segments.find(request.first);
+    bool there = at != s.log.segments.end() && at->second.hash == segment.hash;
+    auto done = s.log.append(segment);
+    // A refusal of what is there would make the writer send it again under another number.
+    if (!done.ok() && there) s.lost = true;
+    bool newly = done.ok() && (!there || active_mutant == Mutant::kRetryNotRecognised);
+    if (newly && (!stored_before || s.log.segments.size() > 0)) {
+      if (!there)
+        s.history += name;
+      else
+        s.history += name;
+    }
+  }
+};
+
+// One writer that publishes, two viewers that come and go.
+class Viewers {
+ public:
+  struct State : World {
+    State() : World({100, 0, 0}, 3) {}
+    Seq local = 0;
+    Seq stored = 0;
+    Seq waits_for = 0;  // a publishing write that has not been answered yet
+    Seq acked = 0;      // answered: every viewer of that moment shows it
+    u8 must_see[2] = {0, 0};
+    u8 views = 0;
+    bool went_back = false;
+  };
+  explicit Viewers(int mutant) : mutant_(mutant) {
+    activate(mutant, {Mutant::kPublishUnstored, Mutant::kViewerStartsStale});
+  }
+  State initial() const {
+    State s;
+    for (const auto& answer : s.server.on(s.client[0].acquire(0, false), 0))
+      s.client[0].on(answer, 0);
+    return s;
+  }
+  template <class Emit>
+  void next(const State& s, Emit emit) const {
+    LeaseClient writer = s.client[0];
+    if (s.local < 3) {
+      State wrote = s;
+      ++wrote.local;
+      emit("write", std::move(wrote));
+    }
+    if (s.stored < s.local) {
+      State flushed = s;
+      if (flushed.server.append(1, writer.epoch(), s.local)) flushed.stored = s.local;
+      emit("flush", std::move(flushed));
+    }
+    // The writer publishes what it has flushed (the mutant server would take more).
+    Seq seq = mutant_ == 1 ? s.local : s.stored;
+    if (writer.must_publish() && s.server.published() < seq) {
+      State publishing = s;
+      publishing.send(publishing.client[0].published(seq));
+      publishing.waits_for = seq;
+      emit("publish", std::move(publishing));
+    }
+    if (s.waits_for > s.acked && s.server.published() >= s.waits_for) {
+      bool all_seen = true;
+      for (ClientId viewer : s.server.viewers()) {
+        all_seen = all_seen && s.client[viewer - 1].seen() >= s.waits_for;
+      }
+      if (all_seen || mutant_ == 3) {
+        State answered = s;
+        answered.acked = s.waits_for;
+        for (ClientId viewer : s.server.viewers()) {
+          answered.must_see[viewer - 2] = static_cast<u8>(s.waits_for);
+        }
+        emit("acknowledge", std::move(answered));
+      }
+    }
+    for (size_t i = 1; i < 3; ++i) {
+      bool viewing = s.client[i].role() == LeaseClient::Role::kViewer;
+      if (!viewing && s.views < 3) {
+        State asking = s;
+        ++asking.views;
+        asking.must_see[i - 1] = static_cast<u8>(s.acked);  // stored before it asked
+        asking.send(asking.client[i].view());
+        emit("view " + std::to_string(i), std::move(asking));
+      }
+      if (viewing && s.views < 3) {
+        State left = s;
+        ++left.views;
+        left.server.on({Kind::kLeaveView, static_cast<ClientId>(i + 1), 0, 0, false}, 0);
+        left.client[i] = LeaseClient(static_cast<ClientId>(i + 1), {100, 0, 0});
+        left.must_see[i - 1] = 0;
+        emit("leave " + std::to_string(i), std::move(left));
+      }
+    }
+    network_steps(s, 0, [&](std::string label, State&& after) {
+      for (size_t i = 1; i < 3; ++i) {
+        if (after.client[i].seen() < s.client[i].seen()) after.went_back = true;
+      }
+      emit(std::move(label), std::move(after));
+    });
+  }
+  const char* broken(const State& s) const {
+    for (size_t i = 1; i < 3; ++i) {
+      if (s.client[i].seen() > s.stored) return "viewers see only what is stored";
+      if (s.client[i].role() == LeaseClient::Role::kViewer &&
+          s.client[i].seen() < s.must_see[i - 1]) {
+        return "after an acknowledged publication no viewer shows older state";
+      }
+    }
+    return s.went_back ? "a viewer never goes back" : nullptr;
+  }
+  std::string key(const State& s) const {
+    return s.World::key() + "," + std::to_string(s.local) + std::to_string(s.stored) +
+           std::to_string(s.waits_for) + std::to_string(s.acked) + std::to_string(s.must_see[0]) +
+           std::to_string(s.must_see[1]) + std::to_string(s.views) + (s.went_back ? "!" : "");
+  }
+
+ private:
+  int mutant_;
+};
+
+// Two servers; the right to serve is a row with an epoch; every append is fenced by it.
+class FailOver {
+ public:
+  struct State {
+    u8 row_epoch = 0;
+    u8 row_owner = 0;
+    u8 log_epoch = 0;
+    u8 log_length = 0;
+    u8 believes[2] = {0, 0};  // epoch under which a server serves, 0: it does not
+    u8 applied[2] = {0, 0};   // length of the log as the server knows it
+    u8 pending[2] = {0, 0};   // an append under way: 1 + length before
+    u8 acked = 0;             // longest acknowledged prefix
+    u8 pauses = 0;
+    u8 double_append = 0;
+  };
+  explicit FailOver(int mutant) : mutant_(mutant) { active_mutant = Mutant::kNone; }
+  State initial() const { return State(); }
+  template <class Emit>
+  void next(const State& s, Emit emit) const {
+    for (u8 i = 0; i < 2; ++i) {
+      std::string who = std::to_string(i);
+      if (s.believes[i] == 0 && s.row_epoch < 5) {
+        State taken = s;
+        if (mutant_ != 1) ++taken.row_epoch;
+        if (taken.row_epoch == 0) taken.row_epoch = 1;
+        taken.row_owner = i;
+        taken.believes[i] = taken.row_epoch;
+        // Taking over fences the log before the first look at it.
+        if (mutant_ != 2) taken.log_epoch = taken.row_epoch;
+        taken.applied[i] = taken.log_length;
+        taken.pending[i] = 0;
+        emit("take over " + who, std::move(taken));
+      }
+      if (s.believes[i] != 0 && s.pending[i] == 0 && s.applied[i] < 6) {
+        State sending = s;
+        sending.pending[i] = static_cast<u8>(1 + s.applied[i]);
+        emit("append begins " + who, std::move(sending));
+        if (mutant_ == 4) {
+          State early = s;
+          early.pending[i] = static_cast<u8>(1 + s.applied[i]);
+          early.acked = std::max<u8>(early.acked, static_cast<u8>(s.applied[i] + 1));
+          emit("acknowledged early " + who, std::move(early));
+        }
+      }
+      if (s.pending[i] != 0) {
+        State landed = s;
+        u8 before = static_cast<u8>(s.pending[i] - 1);
+        bool right_epoch = s.believes[i] == s.log_epoch || mutant_ == 2;
+        bool follows = before == s.log_length;
+        landed.pending[i] = 0;
+        if (right_epoch && (follows || mutant_ == 3)) {
+          if (!follows) landed.double_append = 1;
+          landed.log_length = static_cast<u8>(before + 1);
+          landed.applied[i] = landed.log_length;
+          landed.acked = std::max(landed.acked, landed.log_length);
+        } else {
+          landed.believes[i] = 0;  // fenced
+        }
+        emit("append lands " + who, std::move(landed));
+        State unknown = s;  // it happened, but the server never learns: it must look again
+        if (right_epoch && follows) unknown.log_length = static_cast<u8>(before + 1);
+        unknown.pending[i] = 0;
+        unknown.believes[i] = 0;
+        emit("append lands, answer lost " + who, std::move(unknown));
+      }
+      if (s.believes[i] != 0 && s.pauses < 3) {
+        State dead = s;
+        ++dead.pauses;
+        dead.believes[i] = 0;
+        dead.pending[i] = 0;
+        emit("crash " + who, std::move(dead));
+      }
+    }
+  }
+  const char* broken(const State& s) const {
+    if (s.believes[0] != 0 && s.believes[0] == s.believes[1]) return "one serialiser an epoch";
+    if (s.acked > s.log_length) return "what was acknowledged is in the log";
+    if (s.double_append) return "nobody overwrites a record";
+    for (u8 i = 0; i < 2; ++i) {
+      bool current = s.believes[i] != 0 && s.believes[i] == s.log_epoch;
+      if (current && s.pending[i] == 0 && s.applied[i] != s.log_length) {
+        return "who may append knows the whole log";
+      }
+    }
+    return nullptr;
+  }
+  std::string key(const State& s) const { return bytes_of(s); }
+
+ private:
+  int mutant_;
+};
+
+// Requests with numbers, a network that loses and repeats, a server that crashes.
+class SessionResume {
+ public:
+  struct State {
+    u8 sent = 0;                   // the client's newest request
+    u8 answered = 0;               // newest it has an answer to
+    u8 applied[4] = {0, 0, 0, 0};  // times each request was applied
+    u8 cache = 0;                  // newest request the reply cache knows (volatile)
+    u8 stored_cache = 0;           // as stored with the log
+    u8 value = 0;                  // state: counts applications
+    u8 reply[4] = {0, 0, 0, 0};    // what the client got
+    u8 first_reply[4] = {0, 0, 0, 0};
+    u8 requests = 0;  // bits: request n travels
+    u8 answers = 0;   // bits: answer n travels
+    u8 crashes = 0;
+    u8 wrong = 0;
+  };
+  explicit SessionResume(int mutant) : mutant_(mutant) { active_mutant = Mutant::kNone; }
+  State initial() const { return State(); }
+  template <class Emit>
+  void next(const State& s, Emit emit) const {
+    if (s.sent == s.answered && s.sent < 3) {
+      State sending = s;
+      ++sending.sent;
+      sending.requests |= static_cast<u8>(1 << sending.sent);
+      emit("send", std::move(sending));
+    }
+    if (s.sent > s.answered && !(s.requests >> s.sent & 1)) {
+      State again = s;
+      again.requests |= static_cast<u8>(1 << s.sent);
+      emit("send again", std::move(again));
+    }
+    for (u8 n = 1; n <= 3; ++n) {
+      if (s.requests >> n & 1) {
+        for (bool keep : {false, true}) {
+          State handled = s;
+          if (!keep) handled.requests &= static_cast<u8>(~(1 << n));
+          handle(handled, n);
+          emit("handle " + std::to_string(n) + (keep ? " and keep" : ""), std::move(handled));
+        }
+        State lost = s;
+        lost.requests &= static_cast<u8>(~(1 << n));
+        emit("request lost", std::move(lost));
+      }
+      if (s.answers >> n & 1) {
+        State got = s;
+        got.answers &= static_cast<u8>(~(1 << n));
+        State lost = got;
+        if (n > got.answered) {
+          got.answered = n;
+          got.reply[n] = mutant_ == 4 ? s.value : s.first_reply[n];
+        }
+        emit("answer " + std::to_string(n), std::move(got));
+        emit("answer lost", std::move(lost));
+      }
+    }
+    if (s.crashes < 2) {
+      State crashed = s;
+      ++crashed.crashes;
+      crashed.cache = s.stored_cache;
+      emit("server restarts", std::move(crashed));
+    }
+  }
+  const char* broken(const State& s) const {
+    for (u8 n = 1; n <= 3; ++n) {
+      if (s.applied[n] > 1) return "each request is applied once";
+      if (s.answered >= n && s.applied[n] == 0) return "an answered request was applied";
+      if (s.answered >= n && s.reply[n] != n) return "the reply is the first reply";
+    }
+    return nullptr;
+  }
+  bool goal(const State& s) const { return s.answered == 3; }
+  std::string key(const State& s) const { return bytes_of(s); }
+
+ private:
+  void handle(State& s, u8 n) const {
+    bool known = mutant_ == 1 ? false : n <= s.cache;
+    if (mutant_ == 3) known = n == s.cache;  // remembers the newest by equality, not order
+    if (!known) {
+      ++s.applied[n];
+      ++s.value;
+      s.first_reply[n] = s.value;
+      s.cache = n;
+      if (mutant_ != 2) s.stored_cache = n;  // one record holds the change and the reply
+    }
+    s.answers |= static_cast<u8>(1 << n);
+  }
+  int mutant_;
+};
+
+}  // namespace
+
+void add_lease_models(std::vector<Entry>& all) {
+  all.push_back(entry<GrantRenewRelease>(1, "grant, renew, release", "LeaseServer, LeaseClient",
+                                         {"at most one client may write", "one believer an epoch"},
+                                         {"holder counts from the answer", "server waits too short",
+                                          "release of any epoch", "answer to another question"}));
+  all.push_back(entry<LeaseClocks>(2, "lease clocks with drift", "LeaseServer, LeaseClient",
+                                   {"at most one client may write", "one believer an epoch"},
+                                   {"holder counts from the answer", "server waits too short",
+                                    "holder ignores drift", "server ignores drift"}));
+  all.push_back(entry<HandOver>(
+      3, "recall and hand-over", "LeaseServer, LeaseClient",
+      {"acknowledged as durable is stored", "a new holder starts from what is stored",
+       "and at or after every acknowledgement"},
+      {"release of any epoch", "append without fence", "acknowledge a refused append",
+       "release before the flush"}));
+  all.push_back(entry<FencingAndAppend>(
+      4, "fencing and append", "MemoryLog",
+      {"no gap", "no old epoch after a newer one", "each segment once", "a retry succeeds"},
+      {"fence ignored", "gap allowed", "retry not recognised"}));
+  all.push_back(entry<Viewers>(
+      5, "viewers", "LeaseServer, LeaseClient",
+      {"viewers see only what is stored", "no older state after an acknowledged publication",
+       "a viewer never goes back"},
+      {"unstored state published", "viewers start stale", "acknowledge before the viewers"}));
+  all.push_back(entry<FailOver>(
+      6, "server fail-over", "abstract",
+      {"one serialiser an epoch", "acknowledged is in the log", "nobody overwrites a record",
+       "who may append knows the whole log"},
+      {"epoch not raised", "log not fenced", "position not checked", "acknowledge early"}));
+  all.push_back(
+      entry<SessionResume>(7, "session resume", "abstract",
+                           {"each request is applied once", "answered means applied",
+                            "the reply is the first reply", "all requests can be answered"},
+                           {"no reply cache", "reply cache not stored",
+                            "only the newest remembered", "reply computed anew"}));
+}
+
+}  // namespace fs::models
