@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <cstdio>
 #include <functional>
 
@@ -121,5 +122,8 @@ class CommandLine {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A file that may not grow is an error of the write, to be told in a sentence, not a death. A
+  // handler that does nothing, unlike ignoring, is not inherited by the programs we start.
+  std::signal(SIGXFSZ, [](int) {});
   return CommandLine().run(argc, argv);
 }

@@ -128,6 +128,9 @@ Error Database::error(int code) const {
       return Error(ErrorCode::kPermission, path_ + " may not be written; check its permissions");
     case SQLITE_CANTOPEN:
       return Error(ErrorCode::kNotFound, path_ + " cannot be opened; is that a run folder?");
+    case SQLITE_IOERR:
+      return Error(ErrorCode::kIo, path_ + " cannot be read or written (" + what +
+                                       "); is the disk full? Mend it and resume the run");
     default:
       return Error(ErrorCode::kIo, path_ + ": " + what);
   }

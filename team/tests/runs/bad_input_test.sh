@@ -32,6 +32,7 @@ one_sentence "the model cannot be used"
 
 greeter good
 [ "$(exit_code "$fleet" run --run good)" = 0 ] || fail "the good run: $(cat "$work/err")"
+cp -r "$FLEET_HOME/runs/good" "$FLEET_HOME/runs/untouched"
 ledger=$FLEET_HOME/runs/good/ledger.db
 cp "$ledger" "$work/ledger.db"
 
@@ -51,4 +52,11 @@ sed -i 's/"budget_nusd": [0-9]*/"budget_nusd": 1000/' "$FLEET_HOME/runs/poor/run
 [ "$(exit_code "$fleet" run --run poor)" = 3 ] || fail "a budget that is too small: $(cat "$work/err")"
 one_sentence "budget"
 [ "$("$fleet" status --run poor --json | grep -c '"spent_nusd": 0')" = 1 ] || fail "money was spent"
+# A ledger that cannot grow: exit 5, nothing acknowledged is lost, and the run goes on when there is room.
+greeter full
+full() { (ulimit -f 300 && exec "$fleet" run --run full --quiet); }
+[ "$(exit_code full)" = 5 ] || fail "a ledger that cannot grow: $(cat "$work/out" "$work/err")"
+"$fleet" ledger verify --run full >/dev/null || fail "the ledger was damaged by a full disk"
+[ "$(exit_code "$fleet" run --run full --quiet)" = 0 ] || fail "it does not go on: $(cat "$work/err")"
+[ "$(state_of full)" = "$(state_of untouched)" ] || fail "another end than without the full disk"
 echo "ok: every problem is one sentence"
