@@ -19,7 +19,6 @@ class LiveView : public Watcher {
   struct Options {
     bool terminal = false;
     bool quiet = false;  // nothing but the end
-    std::string title;   // intent, cut to fit
     std::string words;   // "recorded" or the model's name
     i64 budget_nusd = 0;
   };

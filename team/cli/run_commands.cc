@@ -142,7 +142,6 @@ base::Result<int> drive(const std::string& folder, const CommandOptions& options
   bool terminal = isatty(STDOUT_FILENO) != 0 && !options.json;
   LiveView view({.terminal = terminal,
                  .quiet = options.quiet || options.json,
-                 .title = request.intent,
                  .words = request.script.empty() ? request.model : "recorded",
                  .budget_nusd = request.budget_nusd});
   RunOptions run{.folder = folder,
@@ -199,7 +198,7 @@ base::Result<int> command_replay(const CommandOptions& options) {
       return result;
     }
   } no_model;
-  LiveView view({.terminal = false, .quiet = true, .title = "", .words = "", .budget_nusd = 0});
+  LiveView view({.terminal = false, .quiet = true, .words = "", .budget_nusd = 0});
   auto outcome = TRY(execute_run(request, {.folder = folder, .replay_only = true}, no_model, view));
   auto ledger = TRY(Ledger::open({.path = folder + "/ledger.db", .read_only = true}));
   i64 events = ledger->state().last_seq();

@@ -90,6 +90,8 @@ int exit_code_of(const Error& error) {
   switch (error.code()) {
     case ErrorCode::kLimit:
       return kExitBudget;
+    case ErrorCode::kConflict:
+      return kExitPerson;
     case ErrorCode::kCorruption:
       return kExitDamaged;
     default:

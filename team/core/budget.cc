@@ -50,7 +50,7 @@ base::Status BudgetTree::reserve(std::string_view scope, i64 amount_nusd) {
     });
     return base::Error(base::ErrorCode::kLimit,
                        "the budget of " + tight + " has no room for a call that may cost " +
-                           format_usd(amount_nusd) + "; raise it in fleet.json to go on");
+                           format_usd(amount_nusd) + "; raise budget_nusd in run.json and resume");
   }
   for_each_level(
       scope, [&](std::string_view level) { scopes_[std::string(level)].reserved += amount_nusd; });

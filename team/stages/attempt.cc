@@ -108,15 +108,12 @@ class Attempt {
   }
 
   base::Status step() {
-    AgentAction action = next_action(config_, state_, signals_);
+    AgentAction action = next_action(config_, state_, {});
     AgentResult result;
     if (action.kind == ActionKind::kInfer) {
-      auto call = infer(action);
-      if (!call.ok() && call.error().code() == ErrorCode::kLimit) {
-        signals_.budget_out = true;
-        return {};
-      }
-      result.call = TRY(std::move(call));
+      // A budget without room is an error like a missing model: nothing is recorded, the run halts,
+      // and goes on from here once there is more.
+      result.call = TRY(infer(action));
     } else if (action.kind == ActionKind::kTool) {
       result.tool = TRY(use_tool(action));
     }
@@ -234,7 +231,6 @@ class Attempt {
   std::optional<Toolbox> toolbox_;
   AgentConfig config_;
   AgentState state_;
-  AgentSignals signals_;
 };
 
 }  // namespace
@@ -274,9 +270,9 @@ Result<AttemptResult> run_document(
       problem = accepted.error().message();
     }
     if (n + 1 == attempts_max) {
-      return Error(ErrorCode::kLimit, "'" + spec.task +
-                                          "' was not brought to an acceptable end in " +
-                                          std::to_string(attempts_max) + " attempts: " + problem);
+      return Error(ErrorCode::kConflict,
+                   "'" + spec.task + "' was not brought to an acceptable end in " +
+                       std::to_string(attempts_max) + " attempts: " + problem);
     }
     spec.brief = brief + "\n\nThe last attempt was not accepted: " + problem + "\n";
     spec.folder = result.workspace;

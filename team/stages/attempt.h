@@ -50,7 +50,7 @@ base::Result<AttemptResult> run_attempt(Engine& engine, const AttemptSpec& spec)
 base::Result<base::Json> read_document(const AttemptResult& result, const std::string& name);
 
 // Runs attempts at a document until `accept` takes what was left, telling the author each time what
-// was wrong. Errors: kLimit when the last attempt was not accepted either.
+// was wrong. Errors: kConflict when the last attempt was not accepted either.
 base::Result<AttemptResult> run_document(
     Engine& engine, AttemptSpec spec, int attempts_max,
     const std::function<base::Status(const AttemptResult&)>& accept);

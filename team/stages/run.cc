@@ -29,7 +29,7 @@ base::Status begin(Engine& engine, const Json& started) {
   const EngineConfig& config = engine.config;
   TRY(engine.main.emit("run.started", started));
   TRY(engine.main.emit("budget.capped",
-                       Json::object({{"scope", "run"}, {"cap", config.budget_nusd}})));
+                       Json::object({{"scope", "run"}, {"cap", started["cap_nusd"]}})));
   TRY(engine.main.emit(
       "intent.received",
       Json::object(
@@ -65,6 +65,17 @@ Result<bool> build_and_prove(Engine& engine) {
   if (good) TRY(builder.close_merged());
   TRY(stage(engine, good ? "done" : "failed", "operate"));
   return good;
+}
+
+// A budget that was changed in run.json since the run began; on a stream of its own, because the
+// main strand says what it said.
+base::Status adjust_budget(Ledger& ledger, i64 budget_nusd) {
+  if (ledger.state().last_seq() == 0 || ledger.budget().at("run").cap == budget_nusd) return {};
+  if (ledger.budget().at("run").cap < 0) return {};  // died before the first cap was set
+  i64 ver = static_cast<i64>(TRY(ledger.stream("budget")).size()) + 1;
+  Json body = Json::object({{"scope", "run"}, {"cap", budget_nusd}});
+  TRY(ledger.append("budget", ver, "human:run.json", {{"budget.capped", std::move(body)}}));
+  return {};
 }
 
 Result<RunOutcome> all_stages(Engine& engine, const Json& started) {
@@ -154,7 +165,7 @@ base::Status create_run(const std::string& folder, const RunRequest& request) {
                                      {"model", request.model},
                                      {"backend", request.backend},
                                      {"recorded", !request.script.empty()},
-                                     {"budget_nusd", request.budget_nusd},
+                                     {"cap_nusd", request.budget_nusd},
                                      {"price", price_json(request.price)}});
   }
   return base::replace_file(folder + "/run.json", complete.to_json().dump_pretty() + "\n");
@@ -236,6 +247,7 @@ Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& opti
                                   .create = !options.replay_only,
                                   .on_commit = options.on_commit}));
   if (options.on_event) ledger->on_event(options.on_event);
+  if (!options.replay_only) TRY(adjust_budget(*ledger, request.budget_nusd));
   auto sandbox = TRY(Sandbox::open({}));
   TRY(base::make_directories(options.folder + "/scratch"));
   GateRunner runner(*sandbox, {.scratch_root = options.folder + "/scratch"});

@@ -37,7 +37,7 @@ struct RunRequest {
   static base::Result<RunRequest> from_json(const base::Json& json);
 };
 
-enum class RunEnd { kMet, kUnmet, kBudget };
+enum class RunEnd { kMet, kUnmet };
 
 struct RunOutcome {
   RunEnd end = RunEnd::kUnmet;

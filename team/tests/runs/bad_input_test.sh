@@ -48,10 +48,12 @@ one_sentence "damaged"
 
 # A budget that is too small: exit 3, nothing is sent beyond it.
 greeter poor
-sed -i 's/"budget_nusd": [0-9]*/"budget_nusd": 1000/' "$FLEET_HOME/runs/poor/run.json"
+sed -i 's/"\(budget\|cap\)_nusd": [0-9]*/"\1_nusd": 1000/' "$FLEET_HOME/runs/poor/run.json"
 [ "$(exit_code "$fleet" run --run poor)" = 3 ] || fail "a budget that is too small: $(cat "$work/err")"
 one_sentence "budget"
 [ "$("$fleet" status --run poor --json | grep -c '"spent_nusd": 0')" = 1 ] || fail "money was spent"
+sed -i 's/"budget_nusd": 1000,/"budget_nusd": 1000000000,/' "$FLEET_HOME/runs/poor/run.json"
+[ "$(exit_code "$fleet" run --run poor)" = 0 ] || fail "a raised budget: $(cat "$work/err")"
 # A ledger that cannot grow: exit 5, nothing acknowledged is lost, and the run goes on when there is room.
 greeter full
 full() { (ulimit -f 300 && exec "$fleet" run --run full --quiet); }
