@@ -89,6 +89,7 @@ Result<std::pair<Host*, bool>> Server::admit(const wire::Frame& frame) {
 Result<Host*> Server::host_of(const std::string& workspace) {
   std::lock_guard lock(mutex_);
   auto found = hosts_.find(workspace);
+  if (stopped_) return Error(ErrorCode::kUnavailable, "the server is ending");
   if (found != hosts_.end()) return found->second.get();
   OpenOptions open_options;
   open_options.publish = true;
@@ -108,7 +109,7 @@ Status Server::stop() {
   }
   listener_->stop();
   acceptor_.join();
-  // No new connections now: nobody else touches the lists.
+  // No new connections now, and no new hosts: nobody else touches the lists.
   Status first;
   for (auto& [name, host] : hosts_) {
     Status closed = host->close();

@@ -54,6 +54,11 @@ Connection::Connection(int fd) : fd_(fd) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, kDeadAfterMs / 3000);
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 2);
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kDeadAfterMs);
+  // Both sides ping, so silence means that the other one is gone, or never meant to speak to us. A
+  // peer that does not take what we send may hold a lock of ours up: it has less time.
+  timeval silence{kDeadAfterMs / 1000, 0}, stuck{kExpelAfterMs / 1000, 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence));
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &stuck, sizeof(stuck));
 }
 
 Connection::~Connection() {
