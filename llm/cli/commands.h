@@ -26,6 +26,8 @@ int run_chat(int argc, char** argv);
 int run_run(int argc, char** argv);
 int run_info(int argc, char** argv);
 int run_serve(int argc, char** argv);
+int run_bench(int argc, char** argv);
+int run_quantize(int argc, char** argv);
 
 // Options that every command with a model takes.
 struct ModelOptions {
@@ -36,7 +38,12 @@ struct ModelOptions {
   i32 slots = 4;
   i32 cache_mb = 2048;
   std::string speculation = "ngram";
+  std::string draft_path;    // for dspark
+  std::string draft_layout;  // anchor, shifted or what the file says
+  f32 confidence_min = 0;
   i32 draft_max = 7;
+  bool fusion = true;
+  bool rebuild_step = false;
   void add_to(CLI::App* app);
 };
 
@@ -55,6 +62,7 @@ struct Session {
   std::unique_ptr<Crew> crew;
   LoadedModel loaded;
   ChatTemplate chat;
+  std::unique_ptr<Gguf> draft_file;
   std::unique_ptr<Drafter> drafter;
   std::unique_ptr<Engine> engine;
 };

@@ -12,7 +12,9 @@ constexpr const char* kHelp =
     "  chat MODEL.gguf            talk to a model in the terminal\n"
     "  run MODEL.gguf -p TEXT     complete a text\n"
     "  serve MODEL.gguf           serve it through the OpenAI API\n"
-    "  info MODEL.gguf            what a model file holds\n\n"
+    "  info MODEL.gguf            what a model file holds\n"
+    "  quantize FROM TO           rewrite a model with smaller weights\n"
+    "  bench MODEL.gguf           measure it on this machine\n\n"
     "fleetlm COMMAND --help explains a command; --version prints the version.\n";
 
 int usage(FILE* to, int code) {

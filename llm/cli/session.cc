@@ -1,16 +1,20 @@
+#include "base/log.h"
 #include "base/random.h"
 #include "llm/cli/commands.h"
+#include "llm/speculation/dspark.h"
 #include "llm/speculation/ngram.h"
 
 #include <CLI/CLI.hpp>
 
+#include <map>
 #include <thread>
 
 namespace llm {
 
 namespace {
-constexpr Command kCommands[] = {
-    {"chat", run_chat}, {"run", run_run}, {"serve", run_serve}, {"info", run_info}};
+constexpr Command kCommands[] = {{"chat", run_chat},   {"run", run_run},
+                                 {"serve", run_serve}, {"info", run_info},
+                                 {"bench", run_bench}, {"quantize", run_quantize}};
 }  // namespace
 
 std::span<const Command> commands() {
@@ -26,9 +30,19 @@ void ModelOptions::add_to(CLI::App* app) {
   app->add_option("--slots", slots, "conversations computed at once")->check(CLI::Range(1, 256));
   app->add_option("--cache-mb", cache_mb, "memory for the key-value cache")
       ->check(CLI::Range(1, 1 << 20));
-  app->add_option("--spec", speculation, "who guesses ahead: ngram or none")
-      ->check(CLI::IsMember({"ngram", "none"}));
+  app->add_option("--spec", speculation, "who guesses ahead: ngram, dspark or none")
+      ->check(CLI::IsMember({"ngram", "dspark", "none"}));
+  app->add_option("--draft", draft_path, "the DSpark draft, a GGUF file; implies --spec dspark");
+  app->add_option("--draft-layout", draft_layout, "anchor or shifted, when the draft does not say")
+      ->check(CLI::IsMember({"anchor", "shifted"}));
+  app->add_option("--confidence-min", confidence_min,
+                  "cut a draft where its confidence falls below this")
+      ->check(CLI::Range(0.0, 1.0));
   app->add_option("--draft-max", draft_max, "guesses at once")->check(CLI::Range(1, 15));
+  app->add_option("--fusion", fusion, "few phases a layer; off: one for each operation")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}));
+  app->add_flag("--rebuild-step", rebuild_step, "build and copy every table anew each step");
   app->add_flag("--exact", exact, "32-bit floats everywhere: slow, for comparisons");
 }
 
@@ -51,6 +65,26 @@ SamplingParams SamplingOptions::params() const {
   return params;
 }
 
+namespace {
+
+base::Status open_draft(const ModelOptions& options, Session* session) {
+  session->draft_file = TRY(Gguf::open(options.draft_path));
+  std::optional<bool> layout;
+  if (!options.draft_layout.empty()) layout = options.draft_layout == "anchor";
+  const DSparkConfig config = TRY(dspark_config(*session->draft_file, layout));
+  DSparkDrafter::Options draft;
+  draft.precision = options.exact ? Precision::kExact : Precision::kFast;
+  draft.confidence_min = options.confidence_min;
+  session->drafter =
+      TRY(DSparkDrafter::load(*session->draft_file, config, session->loaded.model.get(), draft));
+  base::log_info(
+      "draft", "dspark",
+      {{"block", config.block}, {"layout", config.sample_from_anchor ? "anchor" : "shifted"}});
+  return {};
+}
+
+}  // namespace
+
 base::Result<std::unique_ptr<Session>> open_session(const ModelOptions& options) {
   auto session = std::make_unique<Session>();
   const auto processors = static_cast<i32>(std::max(1u, std::thread::hardware_concurrency()));
@@ -58,7 +92,9 @@ base::Result<std::unique_ptr<Session>> open_session(const ModelOptions& options)
   session->loaded = TRY(load_model(
       options.path, options.exact ? Precision::kExact : Precision::kFast, session->crew.get()));
   session->chat = ChatTemplate::detect(session->loaded.chat_template, *session->loaded.tokenizer);
-  if (options.speculation == "ngram") {
+  if (!options.draft_path.empty() || options.speculation == "dspark") {
+    TRY(open_draft(options, session.get()));
+  } else if (options.speculation == "ngram") {
     session->drafter = std::make_unique<NgramDrafter>(NgramDrafter::Options{});
   }
   EngineOptions engine;
@@ -66,6 +102,8 @@ base::Result<std::unique_ptr<Session>> open_session(const ModelOptions& options)
   engine.context = options.context;
   engine.cache_bytes = static_cast<u64>(options.cache_mb) << 20;
   engine.draft_max = options.draft_max;
+  engine.rebuild_step = options.rebuild_step;
+  engine.tuning.fusion = options.fusion;
   session->engine = TRY(Engine::create(session->loaded.model.get(), session->loaded.tokenizer.get(),
                                        session->drafter.get(), engine));
   return session;

@@ -101,10 +101,12 @@ Result<std::unique_ptr<Engine>> Engine::create(Model* model, const Tokenizer* to
                      " MiB does not hold one sequence of " + std::to_string(options.context) +
                      " tokens; raise --cache-mb or lower --context");
   }
-  model->reserve({.pages = engine->pool_.total(),
-                  .rows = options.step_rows,
-                  .logit_rows = options.slots * width,
-                  .context = options.context});
+  const Capacity capacity{.pages = engine->pool_.total(),
+                          .rows = options.step_rows,
+                          .logit_rows = options.slots * width,
+                          .context = options.context};
+  model->reserve(capacity);
+  if (drafter != nullptr) drafter->reserve(capacity, options.slots);
   model->set_tuning(options.tuning);
   engine->publish_stats();
   return engine;
@@ -246,8 +248,7 @@ void Engine::plan_drafts() {
     const i32 limit =
         std::min({options_.draft_max, drafter_->longest(), left - 1, options_.context - size - 1});
     if (limit <= 0 || !cover(s.get(), size, false)) continue;
-    tasks_.push_back({s->slot, s->tokens, s->request.sampling.seed, s->request.sampling.temperature,
-                      limit, s->draft.data(), 0});
+    tasks_.push_back({s->slot, s->tokens, &s->request.sampling, limit, s->draft.data(), 0});
     drafting_.push_back(s.get());
   }
   if (tasks_.empty()) return;

@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "llm/engine/page_pool.h"
-#include "llm/engine/sampler.h"
 #include "llm/engine/text_stream.h"
 #include "llm/model/model.h"
 #include "llm/speculation/drafter.h"
+#include "llm/speculation/sampler.h"
 #include "llm/tokenizer/tokenizer.h"
 
 #include <atomic>

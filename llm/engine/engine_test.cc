@@ -4,6 +4,7 @@
 
 #include "llm/model/llama.h"
 #include "llm/model/testing.h"
+#include "llm/speculation/dspark.h"
 #include "llm/speculation/ngram.h"
 
 #include <gtest/gtest.h>
@@ -143,6 +144,41 @@ TEST_F(EngineTest, SpeculationIsLosslessForGreedyAndForSampledText) {
     NgramDrafter ngram({});
     open({.slots = 2, .context = 200, .step_rows = 64}, &ngram);
     EXPECT_EQ(answer(request(9, 20, 60, temperature)), plain);
+  }
+}
+
+TEST_F(EngineTest, DSparkOfEitherLayoutAndCutNeverChangesAnAnswer) {
+  for (f32 temperature : {0.0f, 1.0f}) {
+    open({.slots = 2, .context = 200, .step_rows = 64});
+    const std::string first = answer(request(51, 20, 40, temperature));
+    const std::string second = answer(request(52, 37, 40, temperature));
+    for (bool anchor : {true, false}) {
+      for (f32 cut : {0.0f, 0.5f}) {
+        const std::string draft_file = random_draft_file({.sample_from_anchor = anchor}, 8);
+        const auto draft = Gguf::parse(base::as_bytes(draft_file)).value();
+        engine_.reset();
+        text_.clear();
+        model_ = LlamaModel::load(*gguf_, llama_config(*gguf_).value(), Precision::kFast, &crew_)
+                     .value();
+        const auto config = dspark_config(*draft, std::nullopt).value();
+        DSparkDrafter::Options options;
+        options.confidence_min = cut;
+        const auto drafter = DSparkDrafter::load(*draft, config, model_.get(), options).value();
+        EXPECT_EQ(drafter->longest(), anchor ? 6 : 5);
+        engine_ = Engine::create(model_.get(), tokenizer_.get(), drafter.get(),
+                                 {.slots = 2, .context = 200, .step_rows = 64})
+                      .value();
+        const RequestId a = submit(request(51, 20, 40, temperature));
+        const RequestId b = submit(request(52, 37, 40, temperature));
+        engine_->run();
+        EXPECT_EQ(text_[a], first) << "anchor " << anchor << " cut " << cut;
+        EXPECT_EQ(text_[b], second) << "anchor " << anchor << " cut " << cut;
+        if (cut == 0) {
+          EXPECT_GT(usage_[a].drafted_tokens, 40);
+        }
+        engine_.reset();
+      }
+    }
   }
 }
 

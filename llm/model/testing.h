@@ -167,6 +167,61 @@ inline std::string random_glm_file(const TinyGlm& s, DType type, u64 seed) {
   return writer.to_string();
 }
 
+struct TinyDraft {
+  u32 hidden = 64, layers = 2, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, block = 6,
+      rank = 32, vocab = 96;
+  std::vector<i32> target_layers = {0, 1};
+  bool sample_from_anchor = true;
+};
+
+inline std::string random_draft_file(const TinyDraft& s, u64 seed) {
+  GgufWriter writer;
+  const auto set = [&](const char* key, u32 value) {
+    writer.set_u32("dflash." + std::string(key), value);
+  };
+  writer.set_text("general.architecture", "dflash");
+  set("embedding_length", s.hidden);
+  set("block_count", s.layers);
+  set("attention.head_count", s.heads);
+  set("attention.head_count_kv", s.kv_heads);
+  set("attention.key_length", s.head_dim);
+  set("attention.value_length", s.head_dim);
+  set("feed_forward_length", s.ffn);
+  set("block_size", s.block);
+  writer.set_i32s("dflash.target_layers", s.target_layers);
+  writer.set_bool("dflash.sample_from_anchor", s.sample_from_anchor);
+  writer.set_u32("tokenizer.ggml.mask_token_id", 94);
+  RandomTensors tensors(&writer, seed);
+  auto matrix = [&](const std::string& name, u64 rows, u64 cols) {
+    tensors.add(name, DType::kF32, {rows, cols}, 1.7f / std::sqrt(static_cast<f32>(cols)));
+  };
+  auto norm = [&](const std::string& name, u64 width) {
+    tensors.add(name, DType::kF32, {width}, 0.3f, 1);
+  };
+  matrix("fc.weight", s.hidden, s.hidden * s.target_layers.size());
+  norm("enc.output_norm.weight", s.hidden);
+  norm("output_norm.weight", s.hidden);
+  for (u32 i = 0; i < s.layers; ++i) {
+    const std::string at = "blk." + std::to_string(i) + ".";
+    norm(at + "attn_norm.weight", s.hidden);
+    norm(at + "ffn_norm.weight", s.hidden);
+    norm(at + "attn_q_norm.weight", s.head_dim);
+    norm(at + "attn_k_norm.weight", s.head_dim);
+    matrix(at + "attn_q.weight", s.heads * s.head_dim, s.hidden);
+    matrix(at + "attn_k.weight", s.kv_heads * s.head_dim, s.hidden);
+    matrix(at + "attn_v.weight", s.kv_heads * s.head_dim, s.hidden);
+    matrix(at + "attn_output.weight", s.hidden, s.heads * s.head_dim);
+    matrix(at + "ffn_gate.weight", s.ffn, s.hidden);
+    matrix(at + "ffn_up.weight", s.ffn, s.hidden);
+    matrix(at + "ffn_down.weight", s.hidden, s.ffn);
+  }
+  matrix("markov_w1.weight", s.vocab, s.rank);
+  matrix("markov_w2.weight", s.vocab, s.rank);
+  tensors.add("conf_proj.weight", DType::kF32, {s.hidden + s.rank}, 0.1f);
+  tensors.add("conf_proj.bias", DType::kF32, {1}, 0.1f);
+  return writer.to_string();
+}
+
 // Feeds the tokens to slot 0 in chunks; the logits of all of them, one after the other.
 inline std::vector<f32> logits_of(Model* model, const std::vector<i32>& tokens, i32 chunk) {
   std::vector<i32> table;

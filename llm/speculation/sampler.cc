@@ -1,4 +1,4 @@
-#include "llm/engine/sampler.h"
+#include "llm/speculation/sampler.h"
 
 #include <algorithm>
 #include <cmath>
