@@ -61,8 +61,8 @@ std::string task_graph(const RunState& state) {
     at[t->id] = {x, y};
     width = std::max(width, x + kBoxWidth + 4);
     height = std::max(height, y + kBoxHeight + 6);
-    boxes += format("<rect x=%d y=%d width=%d height=%d rx=10 fill='var(--wash)' stroke='%s'/>", x,
-                    y, kBoxWidth, kBoxHeight, colour_of(t->state));
+    boxes += format("<rect x=%d y=%d width=%d height=%d rx='10' fill='var(--wash)' stroke='%s'/>",
+                    x, y, kBoxWidth, kBoxHeight, colour_of(t->state));
     boxes += format("<text x=%d y=%d font-weight=600>%s</text>", x + 12, y + 19,
                     escape_html(t->id).c_str());
     boxes += format("<text x=%d y=%d class=soft>%s</text>", x + 12, y + 36,
@@ -78,8 +78,8 @@ std::string task_graph(const RunState& state) {
       int x2 = at[id].first;
       int y2 = at[id].second + kBoxHeight / 2;
       lines += format(
-          "<path d='M%d %d C%d %d %d %d %d %d' fill=none stroke='var(--line)' stroke-width=2/>", x1,
-          y1, (x1 + x2) / 2, y1, (x1 + x2) / 2, y2, x2, y2);
+          "<path d='M%d %d C%d %d %d %d %d %d' fill=none stroke='var(--line)' stroke-width='2'/>",
+          x1, y1, (x1 + x2) / 2, y1, (x1 + x2) / 2, y2, x2, y2);
     }
   }
   return format("<svg width=%d height=%d viewBox='0 0 %d %d'>", width, height, width, height) +
@@ -116,7 +116,7 @@ std::string acceptance_curve(const std::vector<Event>& events) {
              "criteria</text>",
              kWidth, kHeight, kWidth, kWidth - 10, kWidth - 10, kHeight - 20, kHeight - 20) +
          "<path d='" + path +
-         "' fill=none stroke='var(--c1)' stroke-width=2.5 stroke-linejoin=round/>" +
+         "' fill=none stroke='var(--c1)' stroke-width=2.5 stroke-linejoin='round'/>" +
          format(
              "<text x=10 y=%d class=soft>start</text><text x=%d y=%d class=soft "
              "text-anchor=end>%.0f "
@@ -165,8 +165,8 @@ std::string interval_chart(const std::vector<const Entity*>& experiments) {
     f64 middle = place(f["gain"].as_double());
     out += format("<text x=0 y=%d font-weight=600>%s</text>", y + 4, escape_html(x->id).c_str());
     out += format(
-        "<line x1=%.1f x2=%.1f y1=%d y2=%d stroke='%s' stroke-width=3 stroke-linecap=round/>", low,
-        high, y, y, colour);
+        "<line x1=%.1f x2=%.1f y1=%d y2=%d stroke='%s' stroke-width=3 stroke-linecap='round'/>",
+        low, high, y, y, colour);
     out += format(
         "<circle cx=%.1f cy=%d r=6 fill='%s'/><text x=%.1f y=%d class=soft text-anchor=middle>%s"
         "</text>",

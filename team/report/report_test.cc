@@ -75,6 +75,26 @@ TEST(Page, SaysThatTheModelsWordsWereRecordedAndLoadsNothingFromElsewhere) {
   EXPECT_EQ(page.find("<link"), std::string::npos);
 }
 
+// In HTML an unquoted value swallows the slash of "/>", and what follows becomes a child nobody
+// sees.
+TEST(Page, NoSelfClosingTagEndsInAnUnquotedValue) {
+  std::vector<Event> events = {
+      event(1, "run.started", Json::object({{"id", "r"}})),
+      event(2, "task.proposed", Json::object({{"id", "T1"}, {"title", "a"}})),
+      event(3, "task.proposed",
+            Json::object({{"id", "T2"}, {"title", "b"}, {"needs", Json::array({"T1"})}})),
+      event(4, "criterion.unbound", Json::object({{"id", "C1"}})),
+      event(5, "experiment.hypothesis", Json::object({{"id", "X1"}, {"gain", 0.5}})),
+      booked(6, "coder", 600, 60),
+  };
+  std::string page = render_page("r", events);
+  size_t seen = 0;
+  for (size_t at = page.find("/>"); at != std::string::npos; at = page.find("/>", at + 1), ++seen) {
+    EXPECT_EQ(page[at - 1], '\'') << page.substr(at > 60 ? at - 60 : 0, 62);
+  }
+  EXPECT_GT(seen, 5u);
+}
+
 TEST(Story, OfHeldOutFailuresTheCasesAreNotTold) {
   Json body = Json::object({{"id", "E1"},
                             {"gate", "composed"},
