@@ -39,7 +39,7 @@ class JsonCursor : public VirtualCursor {
     rowid_ = 0;
     document_ = args.empty() ? Value() : args[0];
     document_.keep();
-    root_ = (number & 2) != 0 && args.size() > 1 ? args[1] : Value();
+    root_ = (number & 2) != 0 && args.size() > 1 ? args[1] : Value::text("$");
     root_.keep();
     std::string error;
     if (!walk_.open(document_, root_, error)) return Error(rc::kError, error);
@@ -81,7 +81,7 @@ class JsonCursor : public VirtualCursor {
         out = document_;
         break;
       default:
-        out = root_.is_null() ? Value::text("$") : root_;
+        out = root_;
         break;
     }
     out.keep();

@@ -22,14 +22,19 @@ const sql::Expr* strip_collate(const sql::Expr* expr, const sql::CollateExpr** c
   return expr;
 }
 
-// ORDER BY 2, GROUP BY 1: the number, or 0.
-i64 position_of(const sql::Expr* expr) {
+// ORDER BY 2, GROUP BY 1: an integer of 32 bits, signs allowed.
+bool is_position(const sql::Expr* expr, i64* position) {
+  if (const auto* unary = expr->is<sql::UnaryExpr>()) {
+    bool negative = unary->op == sql::UnaryOp::kNegate;
+    if (!negative && unary->op != sql::UnaryOp::kPlus) return false;
+    if (!is_position(unary->operand, position)) return false;
+    if (negative) *position = -*position;
+    return true;
+  }
   const auto* literal = expr->is<sql::LiteralExpr>();
-  return literal != nullptr && literal->type == sql::LiteralType::kInteger ? literal->integer : 0;
-}
-bool is_position(const sql::Expr* expr) {
-  const auto* literal = expr->is<sql::LiteralExpr>();
-  return literal != nullptr && literal->type == sql::LiteralType::kInteger;
+  if (literal == nullptr || literal->type != sql::LiteralType::kInteger) return false;
+  *position = literal->integer;
+  return literal->integer <= INT32_MAX && literal->integer >= INT32_MIN;
 }
 
 void set_order(SortKey& key, const sql::OrderTerm& term) {
@@ -259,8 +264,7 @@ bool Binder::bind_group_by(const sql::SelectCore* core, Scope* scope, AggregateP
     ++number;
     const sql::CollateExpr* collate = nullptr;
     const sql::Expr* plain = strip_collate(syntax, &collate);
-    if (is_position(plain)) {
-      i64 at = position_of(plain);
+    if (i64 at = 0; is_position(plain, &at)) {
       if (at < 1 || at > static_cast<i64>(core->columns.size())) {
         return fail(ordinal(number) + " GROUP BY term out of range - should be between 1 and " +
                     std::to_string(core->columns.size()));
@@ -376,8 +380,7 @@ bool Binder::bind_order_by(const sql::Select* select, const sql::SelectCore* cor
     SortKey key;
     set_order(key, term);
     int column = -1;
-    if (is_position(plain)) {
-      i64 at = position_of(plain);
+    if (i64 at = 0; is_position(plain, &at)) {
       if (at < 1 || at > plan->width) {
         return fail(ordinal(number) + " ORDER BY term out of range - should be between 1 and " +
                     std::to_string(plan->width));
@@ -486,8 +489,7 @@ bool Binder::bind_compound_order_by(const sql::Select* select, RowPlan* plan) {
     const sql::CollateExpr* collate = nullptr;
     const sql::Expr* plain = strip_collate(term.expr, &collate);
     int column = -1;
-    if (is_position(plain)) {
-      i64 at = position_of(plain);
+    if (i64 at = 0; is_position(plain, &at)) {
       if (at < 1 || at > plan->width) {
         return fail(ordinal(number) + " ORDER BY term out of range - should be between 1 and " +
                     std::to_string(plan->width));
