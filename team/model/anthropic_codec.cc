@@ -51,6 +51,8 @@ Json assistant_content(const Message& message) {
                       // was wrong with it.
                       {"input", input.ok() && input->is_object() ? *input : Json::object()}}));
   }
+  // A reply of reasoning alone is kept as a turn, but the protocol takes no empty one.
+  if (content.size() == 0) content.push(Json::object({{"type", "text"}, {"text", "(no answer)"}}));
   return content;
 }
 

@@ -36,7 +36,7 @@ BackendConfig backend(ApiKind api, const std::string& url) {
   config.api = api;
   config.url = url + (api == ApiKind::kOpenAiChat ? "/v1" : "");
   config.retry.tries_max = kTries;
-  config.stall_timeout_ms = 1'000;
+  config.stall_timeout_ms = 30'000;
   config.timeout_ms = 60'000;
   return config;
 }
@@ -56,13 +56,15 @@ struct Asked {
   i64 slept_ms = 0;
 };
 
-Asked ask(ApiKind api, const Json& script, bool stream, int tries = kTries) {
+Asked ask(ApiKind api, const Json& script, bool stream, int tries = kTries,
+          i64 stall_timeout_ms = 30'000) {
   const auto server = ScriptServer::start({}, script).value();
   base::ManualClock clock;
   HttpTransport transport;
   RateGate gate(clock);
   BackendConfig config = backend(api, server->url());
   config.retry.tries_max = tries;
+  config.stall_timeout_ms = stall_timeout_ms;
   HttpModel model(config, transport, gate, clock, 7);
   const i64 begin_us = clock.monotonic_us();
   Asked asked;
@@ -187,11 +189,11 @@ TEST_P(Apis, AStalledStreamAndASlowHeadTimeOutWithWhatCameBooked) {
     const std::jthread one([&] {
       stalled = ask(GetParam(), always(R"({"text": "one two three four five six seven eight nine",
           "faults": [{"kind": "stall", "after": 3, "ms": 2600}]})"),
-                    true, 1)
+                    true, 1, 1'000)
                     .result;
     });
     const std::jthread other([&] {
-      slow = ask(GetParam(), always(R"({"text": "x", "delay_ms": 2600})"), false, 1).result;
+      slow = ask(GetParam(), always(R"({"text": "x", "delay_ms": 2600})"), false, 1, 1'000).result;
     });
   }
   EXPECT_EQ(stalled.outcome, CallOutcome::kTimeout) << stalled.error;

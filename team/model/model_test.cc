@@ -145,6 +145,31 @@ TEST(AnthropicCodec, MarksTheStablePrefixForTheCache) {
   EXPECT_EQ(marked, 2);
 }
 
+TEST(AnthropicCodec, NoTurnIsEmptyAndToolResultsComeFirst) {
+  ModelRequest request = plain_request(true);
+  Message silent;
+  silent.role = Message::Role::kAssistant;
+  silent.reasoning = "hm";
+  request.messages.push_back(silent);
+  request.messages.push_back(Message::user("call a tool"));
+  Message calls;
+  calls.role = Message::Role::kAssistant;
+  calls.tool_calls = {{"c1", "read", "{broken"}};
+  request.messages.push_back(calls);
+  request.messages.push_back(Message::tool(calls.tool_calls[0], "bad JSON", true));
+  request.messages.push_back(Message::user("you are going in circles"));
+  const Json turns = anthropic_codec().encode(request, BackendConfig())["messages"];
+  ASSERT_EQ(turns.size(), 5u);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    EXPECT_GT(turns[i]["content"].size(), 0u);
+    EXPECT_EQ(turns[i]["role"].as_string(), i % 2 == 0 ? "user" : "assistant");
+  }
+  EXPECT_TRUE(turns[3]["content"][0]["input"].is_object());
+  EXPECT_EQ(turns[4]["content"][0]["type"].as_string(), "tool_result");
+  EXPECT_TRUE(turns[4]["content"][0]["is_error"].as_bool());
+  EXPECT_EQ(turns[4]["content"][1]["type"].as_string(), "text");
+}
+
 TEST(Message, SurvivesStorage) {
   Message message;
   message.role = Message::Role::kAssistant;
