@@ -8,9 +8,9 @@ for round in 1 2 3; do
       redis-cli -s "$sock" >"acks-$client" 2>/dev/null &
     writers+=($!)
   done
-  # Some hundred answers first, however slow the machine is; then strike at a moment nobody chose.
-  for ((tick = 0; tick < 100; tick++)); do
-    [ "$(cat acks-? | wc -l)" -ge 300 ] && break
+  # A hundred answers first, however slow the machine is; then strike at a moment nobody chose.
+  for ((tick = 0; tick < 40; tick++)); do
+    [ "$(cat acks-? | wc -l)" -ge 120 ] && break
     sleep 0.08
   done
   sleep "0.$((RANDOM % 20 + 10))"
