@@ -39,7 +39,9 @@ class Side {
  public:
   // `second`: another view of a folder that is there.
   explicit Side(std::string root, bool second = false) : root_(std::move(root)), second_(second) {
-    if (!second) EXPECT_EQ(::mkdir(root_.c_str(), 0755), 0) << root_;
+    if (!second) {
+      EXPECT_EQ(::mkdir(root_.c_str(), 0755), 0) << root_;
+    }
   }
   ~Side() {
     for (auto& [slot, fd] : open_) ::close(fd);
@@ -336,7 +338,9 @@ class Differential : public ::testing::Test {
     ASSERT_TRUE(base::make_directories(reference_).ok());
   }
   void TearDown() override {
-    if (!reference_.empty()) EXPECT_TRUE(base::remove_tree(reference_).ok());
+    if (!reference_.empty()) {
+      EXPECT_TRUE(base::remove_tree(reference_).ok());
+    }
   }
   template <class Run>
   void for_seeds(u64 otherwise, Run run) {
