@@ -172,7 +172,7 @@ class RenameLoops {
   }
   const char* broken(const State& s) const {
     if (const char* tree = tree_broken(s)) return tree;
-    size_t directories = 0;
+    int directories = 0;
     for (const auto& [key, value] : s.dump()) {
       directories += key[0] == 'I' && decode_inode(value)->attr.nlink > 0 ? 1 : 0;
     }
