@@ -47,7 +47,7 @@ class Process {
   struct Options {
     std::string stdout_path;  // empty: inherited; both streams may name one file; appended to
     std::string stderr_path;
-    int stdin_fd = -1;   // instead of /dev/null and stdout_path; borrowed, the caller closes them
+    int stdin_fd = -1;  // instead of /dev/null and stdout_path; borrowed, the caller closes them
     int stdout_fd = -1;
     bool new_session = true;      // its own group, so that kill reaches all of it
     bool die_with_parent = true;  // SIGKILL when we die

@@ -8,7 +8,6 @@
 
 #include <cstring>
 
-
 const char* sqlite3_libversion() {
   return db::kSqliteVersion;
 }
