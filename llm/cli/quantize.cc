@@ -4,6 +4,7 @@
 #include "llm/formats/quant.h"
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include <cinttypes>
 
@@ -39,9 +40,10 @@ base::Status quantize_file(const std::string& from, const std::string& to, DType
   std::vector<u8> bytes;
   std::vector<f32> row;
   size_t done = 0;
+  const bool terminal = ::isatty(2) != 0;
   const auto produce = [&](const TensorView& out) -> base::Result<base::ByteView> {
     const TensorView& in = *gguf->find(out.name);
-    std::fprintf(stderr, "\r%zu of %zu tensors", ++done, gguf->tensors().size());
+    if (terminal) std::fprintf(stderr, "\r%zu of %zu tensors", ++done, gguf->tensors().size());
     if (in.type == out.type) return in.bytes;
     bytes.resize(out.rows() * out.row_bytes());
     row.resize(out.columns());
@@ -52,7 +54,7 @@ base::Status quantize_file(const std::string& from, const std::string& to, DType
     return base::ByteView(bytes);
   };
   const auto written = writer.write(to, produce);
-  std::fputc('\n', stderr);
+  if (terminal) std::fputc('\n', stderr);
   return written;
 }
 
