@@ -15,7 +15,7 @@ class JsonWalk {
  public:
   explicit JsonWalk(bool tree) : tree_(tree) {}
 
-  // Reads the document and starts at `path` (may be null: "$"). No rows for NULL. False with
+  // Reads the document and starts at `path`. No rows when either is NULL. False with
   // SQLite's message in `error`.
   bool open(const Value& document, const Value& path, std::string& error);
   bool at_end() const { return at_ >= chosen_.size(); }

@@ -128,6 +128,7 @@ void case_call(FunctionContext& context, Args args) {
 void substr_call(FunctionContext& context, Args args) {
   if (args[0].is_null() || args[1].is_null() || (args.size() == 3 && args[2].is_null())) return;
   bool blob = args[0].is_blob();
+  if (blob && args[0].bytes().empty()) return;
   TextOf text(args[0]);
   std::string_view from = blob ? text.view() : until_nul(text);
   i64 start = args[1].to_integer();

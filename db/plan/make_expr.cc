@@ -67,8 +67,12 @@ Expr* Binder::make_slot_column(int slot, int column, const Expr* like) {
 }
 
 const Collation* comparison_collation(const Expr* left, const Expr* right) {
-  if (left->has(expr_flag::kExplicitCollate)) return left->collation;
-  if (right != nullptr && right->has(expr_flag::kExplicitCollate)) return right->collation;
+  // A COLLATE deep inside an expression sets the flag without naming the outer collation.
+  auto is_explicit = [](const Expr* expr) {
+    return expr != nullptr && expr->has(expr_flag::kExplicitCollate) && expr->collation != nullptr;
+  };
+  if (is_explicit(left)) return left->collation;
+  if (is_explicit(right)) return right->collation;
   if (left->collation != nullptr) return left->collation;
   if (right != nullptr && right->collation != nullptr) return right->collation;
   return &kBinary;
