@@ -129,7 +129,8 @@ void extreme(FunctionContext& context, Args args) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].is_null()) return;
     int order = compare(args[i], args[best], context.collation());
-    if (is_max ? order >= 0 : order < 0) best = i;
+    // Of equal values max() keeps the first and min() takes the last, as SQLite does.
+    if (is_max ? order > 0 : order <= 0) best = i;
   }
   context.result = args[best];
 }
