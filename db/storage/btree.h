@@ -247,6 +247,7 @@ class Cursor {
   Hit put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail);
   Hit ready_to_write();
   Hit erase_interior();
+  Hit replace_interior_row(ByteView payload, u32 bytes, u32 local);
 
   Store* store_ = nullptr;
   Pager* pager_ = nullptr;

@@ -18,6 +18,29 @@ Hit Cursor::ready_to_write() {
   return store_->save_others(root_, this);
 }
 
+// Writes an equal record over the one in an interior page of an index tree, whose overflow chain is
+// gone already. `bytes` is what the record takes on a leaf.
+Hit Cursor::replace_interior_row(ByteView payload, u32 bytes, u32 local) {
+  Page& page = *top().page;
+  const u32 index = top().index;
+  const u32 size = static_cast<u32>(payload.size());
+  TreeWriter writer(*this);
+  std::string cell(4 + bytes, '\0');
+  std::memcpy(cell.data(), page.cell_at(index), 4);
+  Status done =
+      writer.write_cell(reinterpret_cast<u8*>(cell.data()) + 4, page, 0, payload, 0, local);
+  // An interior cell is as long as its record; only leaf cells are padded to four bytes.
+  if (local == size && bytes == 4) cell.resize(4 + varint_bytes(size) + size);
+  // The key first: `payload` may be a view of this very tree.
+  saved_key_.assign(payload.begin(), payload.end());
+  if (done.ok()) done = writer.replace_interior(depth_, index, std::move(cell));
+  if (!done.ok()) return fail(std::move(done).error());
+  unpin_all();
+  state_ = State::kSaved;
+  saved_on_row_ = true;
+  return Hit::kRow;
+}
+
 // Puts a row where the seek ended.
 Hit Cursor::put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail) {
   if (seek == Seek::kError) return Hit::kError;
@@ -33,7 +56,6 @@ Hit Cursor::put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail) {
   u32 bytes = TreeWriter::cell_bytes(page, usable_, rowid, size, &local);
   cell_known_ = false;
   TreeWriter writer(*this);
-  std::string child;  // of the interior cell that is replaced
   if (seek == Seek::kEqual) {
     Cell old;
     u8* at = const_cast<u8*>(page.cell_at(index));
@@ -48,24 +70,7 @@ Hit Cursor::put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail) {
       Status freed = store_->free_overflow(old);
       if (!freed.ok()) return fail(std::move(freed).error());
     }
-    if (!page.leaf) {
-      std::string cell(4 + bytes, '\0');
-      std::memcpy(cell.data(), at, 4);
-      // An interior cell is as long as its record; only leaf cells are padded to four bytes.
-      if (local == size && bytes == 4) cell.resize(4 + varint_bytes(size) + size);
-      std::string padded = cell;
-      padded.resize(4 + bytes);
-      Status done = writer.write_cell(reinterpret_cast<u8*>(padded.data()) + 4, page, rowid,
-                                      payload, zero_tail, local);
-      padded.resize(cell.size());
-      if (done.ok()) done = writer.replace_interior(depth_, index, std::move(padded));
-      if (!done.ok()) return fail(std::move(done).error());
-      saved_key_.assign(payload.begin(), payload.end());
-      unpin_all();
-      state_ = State::kSaved;
-      saved_on_row_ = true;
-      return Hit::kRow;
-    }
+    if (!page.leaf) return replace_interior_row(payload, bytes, local);
     if (!drop_cell(page, usable_, index, old.bytes)) return corrupt("malformed free space");
   }
   if (static_cast<i32>(bytes) + 2 <= page.free_bytes) [[likely]] {
