@@ -740,7 +740,7 @@ void add_journal_models(std::vector<Entry>& all) {
   all.push_back(entry<FlushPipeline>(11, "flush pipeline", "MemoryLog",
                                      {"the store holds an exact prefix", "each in its place",
                                       "known as stored is stored", "all gets stored"},
-                                     {"gap allowed", "retry not recognised",
+                                     {"gap allowed",
                                       "answer taken for the next one", "sent taken for stored"})
                     .bounded(150'000));
   all.push_back(entry<CheckpointAndTruncation>(

@@ -281,7 +281,7 @@ class ReaddirCookies {
     bool listing = false;
   };
   explicit ReaddirCookies(int mutant) {
-    active_mutant = mutant == 1   ? Mutant::kCookieIsPosition
+    active_mutant = mutant == 1   ? Mutant::kListingRepeatsOne
                     : mutant == 2 ? Mutant::kListingSkipsOne
                     : mutant == 3 ? Mutant::kReplacedEntryMoves
                                   : Mutant::kNone;
@@ -545,11 +545,11 @@ void add_namespace_models(std::vector<Entry>& all) {
                      {"data is kept while referenced", "an orphan nobody references is reclaimed"},
                      {"reclaimed while referenced", "first forget reclaims", "never reclaimed"})
           .bounded(kMost));
-  all.push_back(entry<ReaddirCookies>(
-                    18, "readdir cookies", "Serialiser",
-                    {"no lasting entry twice", "every lasting entry is seen"},
-                    {"cookie is the position", "listing skips one", "a replaced entry moves"})
-                    .bounded(kMost));
+  all.push_back(
+      entry<ReaddirCookies>(18, "readdir cookies", "Serialiser",
+                            {"no lasting entry twice", "every lasting entry is seen"},
+                            {"listing repeats one", "listing skips one", "a replaced entry moves"})
+          .bounded(kMost));
   all.push_back(
       entry<ExclusiveCreation>(19, "exclusive creation and flags", "Serialiser",
                                {"one winner, true errors", "an exchange keeps both"},

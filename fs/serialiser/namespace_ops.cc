@@ -232,6 +232,7 @@ int Step::perform(const Readdir& op) {
   }
   const auto& slots = directory->entries->slots();
   size_t skipped = FS_MUTANT(kListingSkipsOne) && op.after >= 3 ? 1 : 0;
+  if (FS_MUTANT(kListingRepeatsOne) && op.after >= 3) skipped = ~size_t{0};  // one back
   for (size_t i = directory->entries->first_after(op.after) + skipped; i < slots.size(); ++i) {
     const Directory::Slot& slot = slots[i];
     if (slot.ino == 0) continue;

@@ -144,7 +144,6 @@ void Step::put_entry(Ino directory, std::string_view name, const EntryValue& val
 
 void Step::add_entry(Ino directory, Node& node, std::string_view name, Ino ino, FileType type) {
   u64 cookie = node.attr.next_cookie++;
-  if (FS_MUTANT(kCookieIsPosition)) cookie = node.attr.size + 3;
   node.entries->insert(name, ino, cookie, type);
   ++node.attr.size;
   stamp_directory(directory, node);

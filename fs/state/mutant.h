@@ -19,7 +19,7 @@ enum class Mutant {
   kNoReplaceIgnored,
   kExclusiveIgnored,
   kExchangeHalf,
-  kCookieIsPosition,
+  kListingRepeatsOne,
   kListingSkipsOne,
   kReplacedEntryMoves,
   kShrinkKeepsBytes,
@@ -46,7 +46,6 @@ enum class Mutant {
   // recovery
   kChainIgnored,
   kTornDataAccepted,
-  kHolesSkipped,
 };
 
 #ifdef FS_MUTANTS
