@@ -737,11 +737,11 @@ void add_journal_models(std::vector<Entry>& all) {
       {"no reference to a missing or short slot", "references are to durable data", "it ends"},
       {"commit before the sync", "commit before all is sent", "sync of a part",
        "one sync taken for both"}));
-  all.push_back(entry<FlushPipeline>(11, "flush pipeline", "MemoryLog",
-                                     {"the store holds an exact prefix", "each in its place",
-                                      "known as stored is stored", "all gets stored"},
-                                     {"gap allowed",
-                                      "answer taken for the next one", "sent taken for stored"})
+  all.push_back(entry<FlushPipeline>(
+                    11, "flush pipeline", "MemoryLog",
+                    {"the store holds an exact prefix", "each in its place",
+                     "known as stored is stored", "all gets stored"},
+                    {"gap allowed", "answer taken for the next one", "sent taken for stored"})
                     .bounded(150'000));
   all.push_back(entry<CheckpointAndTruncation>(
       12, "checkpoint and truncation", "abstract",
