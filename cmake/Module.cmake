@@ -40,6 +40,9 @@ endfunction()
 
 # fleet_test(NAME x_test SOURCES ... DEPS ... [LABEL unit]): a GoogleTest program and its ctest entry.
 function(fleet_test)
+  if(NOT FLEET_TESTS)
+    return()
+  endif()
   cmake_parse_arguments(T "" "NAME;LABEL;TIMEOUT" "SOURCES;DEPS" ${ARGN})
   if(NOT T_LABEL)
     set(T_LABEL unit)
