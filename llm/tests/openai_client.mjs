@@ -60,7 +60,8 @@ let pieces = 0;
 for await (const part of aborted) {
   if (part && ++pieces === 5) aborted.controller.abort();
 }
-assert.equal(pieces, 5);
+// What had arrived already may still be handed out; the whole answer may not.
+assert.ok(pieces >= 5 && pieces < 500, `${pieces} pieces after aborting at the fifth`);
 
 const completed = await client.completions.create({ model, prompt: 'Water is made of', temperature: 0, max_tokens: 12 });
 assert.ok(completed.choices[0].text.length > 10);
