@@ -132,7 +132,7 @@ void substr_call(FunctionContext& context, Args args) {
   TextOf text(args[0]);
   std::string_view from = blob ? text.view() : until_nul(text);
   i64 start = args[1].to_integer();
-  i64 count = args.size() == 3 ? args[2].to_integer() : INT64_MAX;
+  i64 count = args.size() == 3 ? args[2].to_integer() : static_cast<i64>(kValueBytesMax);
   bool backward = count < 0;
   if (backward) count = count == INT64_MIN ? INT64_MAX : -count;
   if (start < 0) {
