@@ -110,7 +110,17 @@ struct ChildSetup {
   ::_exit(127);
 }
 
+// A parent that ignores SIGCHLD hands that down through exec; then the kernel would bury our
+// children itself and their exit statuses with them.
+void keep_exit_statuses() {
+  struct sigaction now{};
+  if (::sigaction(SIGCHLD, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) {
+    ::signal(SIGCHLD, SIG_DFL);
+  }
+}
+
 Result<pid_t> spawn(const ProcessSpec& spec, ChildSetup setup) {
+  keep_exit_statuses();
   Image image = TRY(prepare(spec));
   if (!spec.cwd.empty()) setup.cwd = spec.cwd.c_str();
   Pipe report;

@@ -36,6 +36,13 @@ TEST(Process, TimeOutKillsGrandchildrenAndKeepsTheOutput) {
   EXPECT_LT(system_clock().monotonic_us() - start, 5'000'000);
 }
 
+TEST(Process, AnInheritedIgnoredSigchldCostsNoExitCode) {
+  ::signal(SIGCHLD, SIG_IGN);
+  ProcessSpec spec;
+  spec.argv = {"sh", "-c", "exit 3"};
+  EXPECT_EQ(run_process(spec)->exit_code, 3);
+}
+
 TEST(Process, ASignalIsReported) {
   ProcessResult result = shell("kill -9 $$");
   EXPECT_EQ(result.signal, SIGKILL);

@@ -87,7 +87,8 @@ class [[nodiscard]] Result {
     check_ok();
     return std::get<0>(state_);
   }
-  T&& value() && {
+  // By value, so that what a loop or a reference takes out of a temporary outlives it.
+  T value() && {
     check_ok();
     return std::get<0>(std::move(state_));
   }
@@ -95,10 +96,11 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
+  T operator*() && { return std::move(*this).value(); }
   T value_or(T other) const& { return ok() ? value() : std::move(other); }
 
   const Error& error() const& { return std::get<1>(state_); }
-  Error&& error() && { return std::get<1>(std::move(state_)); }
+  Error error() && { return std::get<1>(std::move(state_)); }
 
  private:
   void check_ok() const {
@@ -121,7 +123,7 @@ class [[nodiscard]] Result<void> {
     if (!ok()) check_failed("Result", 0, error_->message().c_str());
   }
   const Error& error() const& { return *error_; }
-  Error&& error() && { return *std::move(error_); }
+  Error error() && { return *std::move(error_); }
 
  private:
   std::optional<Error> error_;

@@ -43,6 +43,17 @@ TEST(Result, TryWorksOnStatusAndWithMoveOnlyValues) {
   EXPECT_EQ(use().value(), 7);
 }
 
+TEST(Result, WhatIsTakenOutOfATemporaryOutlivesIt) {
+  auto words = []() -> Result<std::vector<std::string>> {
+    return std::vector<std::string>(3, "a string too long to be kept inside its object");
+  };
+  size_t bytes = 0;
+  for (const std::string& word : *words()) bytes += word.size();
+  static_assert(!std::is_reference_v<decltype(*words())>);
+  static_assert(!std::is_reference_v<decltype(words().value())>);
+  EXPECT_EQ(bytes, 3 * std::string("a string too long to be kept inside its object").size());
+}
+
 TEST(Result, ContextGoesInFront) {
   EXPECT_EQ(Error(ErrorCode::kIo, "disk on fire").with("reading /a").message(),
             "reading /a: disk on fire");

@@ -88,7 +88,10 @@ void kill_all_in(const std::string& folder) {
   base::Result<std::string> text = base::read_file(folder + "/cgroup.procs");
   if (!text.ok()) return;
   std::istringstream pids(*text);
-  for (pid_t pid = 0; pids >> pid;) ::kill(pid, SIGKILL);
+  // A process of another PID namespace reads as 0, which kill() would take for our own group.
+  for (pid_t pid = 0; pids >> pid;) {
+    if (pid > 0) ::kill(pid, SIGKILL);
+  }
 }
 
 // "fleet-123-4" > true when there is no process 123.

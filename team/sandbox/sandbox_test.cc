@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 namespace team {
 namespace {
@@ -99,6 +100,7 @@ TEST(Sandbox, KillingUsLeavesNoProcessBehind) {
       "73" + std::to_string(::getpid());  // seconds to sleep; seen in command lines
   const pid_t child = ::fork();
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nor must a failure here leave the child behind
     const auto sandbox = open_sandbox();
     const auto network = sandbox->make_network().value();
     SandboxSpec spec = bash("setsid sleep " + mark + " & sleep " + mark);
