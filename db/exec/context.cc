@@ -35,11 +35,14 @@ void Cx::reset() {
   message.clear();
   raise = sql::ConflictAction::kDefault;
   raised_ignore = false;
+  ++run;
   for (SubqueryState& state : subqueries) {
+    if (keeps_rows) state.stream.reset();
     state.valid = false;
     state.memo.reset();
     state.memo_rows.clear();
   }
+  keeps_rows = false;
   for (InListState& state : in_lists) {
     state.set.reset();
     state.has_null = false;

@@ -98,6 +98,8 @@ class Cx {
   sql::ConflictAction raise = sql::ConflictAction::kDefault;  // RAISE: what it asked for
   bool raised_ignore = false;
   int countdown = 1000;
+  u64 run = 0;              // counts reset()
+  bool keeps_rows = false;  // a subquery's hash table outlives its evaluation
   i64 full_scan_steps = 0, sorts = 0, automatic_indexes = 0;
 
  private:

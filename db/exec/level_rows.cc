@@ -40,12 +40,56 @@ bool LevelRun::advance_rows(Cx& cx) {
   return true;
 }
 
+void LevelRun::drop_hash() {
+  built_ = false;
+  built_rows_.clear();
+  keys_.reset();
+}
+
+// A correlated subquery may run only once: the first start of a kept table scans it, later ones
+// build. Rows written meanwhile begin that anew.
+bool LevelRun::start_hash(Cx& cx) {
+  if (level_.path->kept && (built_ || scanned_) &&
+      (built_epoch_ != cx.session.write_epoch || built_run_ != cx.run)) {
+    drop_hash();
+    scanned_ = false;
+  }
+  built_epoch_ = cx.session.write_epoch;
+  built_run_ = cx.run;
+  scanning_ = level_.path->kept && first_ && !scanned_ && !level_.path->lookups.empty() &&
+              level_.source->kind == SourceKind::kTable;
+  if (scanning_) {
+    scanned_ = true;
+    if (!cursor_.open(cx, *level_.source->table, level_.source->database, nullptr)) return false;
+    Slot& at = slot(cx);
+    at.cursor = &cursor_;
+    at.row = nullptr;
+    at.null_row = false;
+    return advance_first_scan(hit(cursor_.drive().first(), cx), cx);
+  }
+  if (!build_hash(cx)) return false;
+  probed_ = false;
+  return advance_hash(cx);
+}
+
+bool LevelRun::advance_first_scan(bool found, Cx& cx) {
+  for (; found; found = hit(cursor_.drive().next(), cx)) {
+    if (!cx.tick()) return false;
+    if (eval_all(level_.path->consumed, cx) && eval_all(level_.path->build_filters, cx)) {
+      return !cx.failed();
+    }
+    if (cx.failed()) return false;
+  }
+  return false;
+}
+
 // A table's row while the hash is built is under cursor_; it is copied with the columns in use.
 bool LevelRun::build_hash(Cx& cx) {
   if (built_) return true;
   const SourcePlan& source = *level_.source;
   const AccessPath& path = *level_.path;
   ++cx.automatic_indexes;
+  cx.keeps_rows |= path.kept;
   built_rows_.clear();
   built_count_ = 0;
   heads_.clear();
@@ -155,6 +199,7 @@ bool LevelRun::probe(Cx& cx) {
 }
 
 bool LevelRun::advance_hash(Cx& cx) {
+  if (scanning_) return advance_first_scan(hit(cursor_.drive().next(), cx), cx);
   if (!cx.tick()) return false;
   if (!probed_) {
     probed_ = true;

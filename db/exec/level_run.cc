@@ -21,9 +21,7 @@ void LevelRun::close(Cx& cx) {
   cursor_.close();
   if (stream_ != nullptr) stream_->close(cx);
   rows_ = nullptr;
-  built_ = false;
-  built_rows_.clear();
-  keys_.reset();
+  if (!level_.path->kept) drop_hash();
   virtual_.reset();
   active = false;
 }
@@ -40,9 +38,7 @@ bool LevelRun::start(Cx& cx) {
     case PathKind::kRows:
       return start_rows(cx);
     case PathKind::kHash:
-      if (!build_hash(cx)) return false;
-      probed_ = false;
-      return advance_hash(cx);
+      return start_hash(cx);
     case PathKind::kVirtual:
       return start_virtual(cx);
     default:

@@ -56,6 +56,9 @@ class LevelRun {
   bool advance_or(Cx& cx);
   bool build_hash(Cx& cx);
   bool add_hash_row(Cx& cx);
+  bool start_hash(Cx& cx);
+  void drop_hash();
+  bool advance_first_scan(bool found, Cx& cx);
   bool probe(Cx& cx);
   bool advance_hash(Cx& cx);
   bool start_rows(Cx& cx);
@@ -78,7 +81,9 @@ class LevelRun {
   size_t at_ = 0;
   // kHash
   bool built_ = false;
-  std::vector<Value> built_outer_;
+  u64 built_epoch_ = 0, built_run_ = 0;
+  bool scanned_ = false;   // kept: the first start read the table without building
+  bool scanning_ = false;  // kept: it is under way
   std::vector<i16> map_;
   size_t stride_ = 0;
   std::vector<Value> built_rows_;

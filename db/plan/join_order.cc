@@ -5,6 +5,12 @@
 #include <cmath>
 
 namespace db {
+namespace {
+
+// How often a correlated subquery is thought to run: what its kept tables cost is shared.
+constexpr f64 kStartsGuess = 30;
+
+}  // namespace
 
 // Rows of the item found by equality with what is already there; with no such equality, its rows
 // filtered once and kept.
@@ -20,7 +26,8 @@ AccessPath* JoinPlanner::hash_path(const Candidate& so_far, int source) {
   std::vector<Lookup> lookups;
   std::vector<Expr*> consumed;
   for (const Term& term : item.terms) {
-    if (term.value_mask == 0 || (term.op != Op::kEq && term.op != Op::kIs)) continue;
+    if (term.op != Op::kEq && term.op != Op::kIs) continue;
+    if (term.value_mask == 0 && !reads_outer(term.value)) continue;
     if ((term.value_mask & ~so_far.placed) != 0) continue;
     if (term.collation->kind == Collation::Kind::kUser) continue;
     lookups.push_back(lookup_of(term));
@@ -34,12 +41,14 @@ AccessPath* JoinPlanner::hash_path(const Candidate& so_far, int source) {
     }
     matches = std::max(0.5, matches / distinct);
   }
+  if (so_far.placed == 0 && lookups.empty()) return nullptr;
   path = arena.make<AccessPath>();
   path->kind = PathKind::kHash;
+  path->kept = in_subquery_ && !item.right;
   for (const Lookup& lookup : lookups) path->lookups.push(arena, lookup);
   for (Expr* expr : consumed) path->consumed.push(arena, expr);
   path->prerequisites = prerequisites;
-  path->setup = item.rows * 1.6 + 4;
+  path->setup = (item.rows * 1.6 + 4) / (path->kept ? kStartsGuess : 1);
   path->rows = lookups.empty() ? kept : matches;
   path->cost = lookups.empty() ? kept * 0.5 : 1.0 + matches;
   return path;
@@ -238,7 +247,7 @@ JoinPlan* JoinPlanner::plan(const List<SortKey>* order, const List<Expr*>* outs,
             consider(path);
         } else {
           for (AccessPath* path : item.paths) consider(path);
-          if (candidate.placed != 0 && candidate.rows > 1.5) {
+          if (candidate.placed != 0 ? candidate.rows > 1.5 : in_subquery_) {
             if (AccessPath* path = hash_path(candidate, static_cast<int>(s)); path != nullptr) {
               consider(path);
             }
@@ -349,7 +358,8 @@ void JoinPlanner::place_filters(JoinPlan* plan, const Candidate& best) {
       if (consumed) continue;
       int item = best.steps[static_cast<size_t>(level)].item;
       if (at.path->kind == PathKind::kHash && conjunct.mask == u64{1} << item &&
-          !conjunct.expr->has(expr_flag::kVolatile) && !at.right && (on || !at.left)) {
+          !conjunct.expr->has(expr_flag::kVolatile) && !at.right && (on || !at.left) &&
+          !(at.path->kept && reads_outer(conjunct.expr))) {
         at.path->build_filters.push(arena, conjunct.expr);
       } else if (on) {
         at.on.push(arena, conjunct.expr);

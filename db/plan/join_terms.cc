@@ -22,6 +22,23 @@ u64 JoinPlanner::mask_of(Expr* expr) {
   return mask;
 }
 
+// Does it read a row of an enclosing query?
+bool JoinPlanner::reads_outer(Expr* expr) const {
+  bool outer = false;
+  auto visit = [&](Expr* e) {
+    if (e->op == Op::kColumn || e->op == Op::kRowid) {
+      size_t slot = static_cast<size_t>(e->a);
+      outer |= slot >= bit_of_slot_.size() || bit_of_slot_[slot] < 0;
+    }
+    if (e->subquery != nullptr) {
+      for (Expr* one : e->subquery->outer) outer |= reads_outer(one);
+    }
+    return !outer;
+  };
+  walk(expr, visit);
+  return outer;
+}
+
 f64 JoinPlanner::factor_of(const Expr* expr) {
   switch (expr->op) {
     case Op::kEq:
@@ -58,6 +75,7 @@ void JoinPlanner::collect_conjuncts() {
     conjunct.is_argument = one.is_argument;
     conjunct.mask = mask_of(one.expr);
     conjunct.factor = factor_of(one.expr);
+    in_subquery_ = in_subquery_ || reads_outer(one.expr);
     conjuncts_.push_back(conjunct);
   }
 }

@@ -46,6 +46,7 @@ struct AccessPath {
   bool skip_null = false;      // range with only an upper bound: NULLs sort first and do not count
   List<AccessPath*> branches;  // kMultiOr
   List<Expr*> build_filters;   // kHash: what the item's rows must pass alone
+  bool kept = false;           // kHash: the build reads no enclosing row and serves every start
   f64 cost = 0, rows = 0, setup = 0;
   u64 prerequisites = 0;   // sources that must come before
   List<Expr*> consumed;    // conjuncts that the path itself makes true

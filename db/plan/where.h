@@ -65,6 +65,7 @@ class JoinPlanner {
 
   // join_terms.cc
   u64 mask_of(Expr* expr);
+  bool reads_outer(Expr* expr) const;
   void collect_conjuncts();
   void reduce_outer_joins();
   void find_terms();
@@ -109,6 +110,7 @@ class JoinPlanner {
   const List<SortKey>* order_ = nullptr;
   bool has_right_ = false;
   bool has_limit_ = false;
+  bool in_subquery_ = false;  // some conjunct reads an enclosing row
   bool no_solution_ = false;
 };
 
