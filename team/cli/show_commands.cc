@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "team/cli/commands.h"
 #include "team/cli/live_view.h"
-#include "team/core/stats.h"
+#include "team/perf/stats.h"
 #include "team/report/report.h"
 #include "team/report/story.h"
 #include "team/stages/product_repo.h"

@@ -4,13 +4,13 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "team/sandbox/cgroup.h"
+#include "team/sandbox/process_tree.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 
 namespace team {
 namespace {
@@ -66,39 +66,6 @@ base::Status bind_mounts(const std::vector<SandboxMount>& mounts, std::vector<st
     append(argv, {mount.writable ? "--bind" : "--ro-bind", mount.host, mount.inside});
   }
   return {};
-}
-
-std::vector<int> children_of(int pid) {
-  std::vector<int> children;
-  const std::string at = "/proc/" + std::to_string(pid);
-  base::Result<std::string> text =
-      base::read_file(at + "/task/" + std::to_string(pid) + "/children");
-  if (!text.ok()) return children;
-  std::istringstream words(*text);
-  for (int child = 0; words >> child;) children.push_back(child);
-  return children;
-}
-
-// The program: bubblewrap outside > bubblewrap as init inside > the program.
-std::vector<int> program_pids(int outermost) {
-  std::vector<int> programs;
-  for (const int init : children_of(outermost)) {
-    for (const int program : children_of(init)) programs.push_back(program);
-  }
-  return programs;
-}
-
-i64 rss_of_tree(int pid) {
-  i64 total = 0;
-  base::Result<std::string> text = base::read_file("/proc/" + std::to_string(pid) + "/statm");
-  if (text.ok()) {
-    std::istringstream words(*text);
-    i64 pages = 0, resident = 0;
-    words >> pages >> resident;
-    total = resident * ::sysconf(_SC_PAGESIZE);
-  }
-  for (const int child : children_of(pid)) total += rss_of_tree(child);
-  return total;
 }
 
 std::string launcher_beside_us() {

@@ -22,7 +22,7 @@ class WorkspaceTest : public ::testing::Test {
     ASSERT_TRUE(base::write_file(dir_ / "outside", "secret").ok());
   }
   Workspace fork(const std::string& name) {
-    return std::move(*Workspace::fork_directory(dir_ / "seed", dir_ / name));
+    return *Workspace::fork_directory(dir_ / "seed", dir_ / name);
   }
   base::TempDir dir_;
 };
@@ -84,7 +84,7 @@ TEST_F(WorkspaceTest, CommitAndForkRoundTripWithoutHistory) {
   EXPECT_EQ(first, *work.commit_to(dir_ / "repo", "", "first"));
   ASSERT_TRUE(work.write("b.c", "int b;\n").ok());
   const std::string second = *work.commit_to(dir_ / "repo", first, "second");
-  const Workspace again = std::move(*Workspace::fork_commit(dir_ / "repo", second, dir_ / "again"));
+  const Workspace again = *Workspace::fork_commit(dir_ / "repo", second, dir_ / "again");
   EXPECT_EQ(*again.tree_hash(), *work.tree_hash());
   EXPECT_FALSE(base::file_exists(again.path() + "/.git"));
 }

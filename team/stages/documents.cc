@@ -254,7 +254,8 @@ Result<std::vector<MutantDoc>> mutants_from_json(const Json& json) {
 
 Result<HypothesisDoc> hypothesis_from_json(const Json& json) {
   Reader in(json, "hypothesis.json");
-  HypothesisDoc out{in.need("bottleneck"), in.need("idea"), in.number("expected_gain")};
+  HypothesisDoc out{in.need("bottleneck"), in.need("idea"), in.text("function"),
+                    in.number("expected_gain")};
   TRY(in.status());
   return out;
 }

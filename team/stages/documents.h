@@ -87,6 +87,7 @@ base::Result<std::vector<MutantDoc>> mutants_from_json(const base::Json& json);
 
 struct HypothesisDoc {
   std::string bottleneck, idea;
+  std::string function;  // of the profile; "" when none is meant
   f64 expected_gain = 0;
 };
 base::Result<HypothesisDoc> hypothesis_from_json(const base::Json& json);

@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "base/hash.h"
+#include "team/perf/sampler.h"
 
 #include <algorithm>
 #include <functional>
@@ -75,6 +76,32 @@ Result<Evidence> run_gate(Engine& engine, const GateSpec& gate, const std::strin
   // A gate that could not be run says nothing: it may be tried again.
   if (evidence.verdict != Verdict::kError) engine.evidence[key] = evidence;
   return evidence;
+}
+
+Result<Profile> profile_gate(Engine& engine, const GateSpec& gate, const Built& built,
+                             const std::string& id) {
+  auto act = [&]() -> Result<Json> {
+    Sampler sampler;
+    Evidence evidence = TRY(engine.runner.run(
+        gate, {.product = built.folder, .sealed = engine.sealed(), .keep_at = ""}));
+    Profile profile = sampler.stop();
+    evidence.tree = built.tree;
+    Json out = to_json(evidence);
+    out.set("profile", to_json(profile));
+    std::string log = to_text(profile, kProfileEntriesMax) + evidence.log;
+    out.set("log_blob", TRY(engine.ledger.put_blob(log)));
+    return out;
+  };
+  engine.watcher.activity(id, "profiling under gate " + gate.id);
+  EffectIntent intent{.key = "profile." + id,
+                      .kind = "perf.profile",
+                      .cls = EffectClass::kPure,
+                      .request = Json::object({{"gate", to_json(gate)}, {"tree", built.tree}})};
+  Json json = TRY(engine.main.once(intent, act));
+  engine.watcher.activity(id, "");
+  Profile profile = profile_from_json(json["profile"]);
+  TRY(record(engine, gate, std::move(json)));
+  return profile;
 }
 
 GateSpec build_gate(const ProductInterface& interface) {

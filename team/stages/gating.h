@@ -2,6 +2,7 @@
 // gate on the same tree twice. Also building a commit into a folder that other gates run on.
 #pragma once
 
+#include "team/perf/profile.h"
 #include "team/stages/engine.h"
 
 #include <string>
@@ -12,6 +13,11 @@ namespace team {
 // `folder` holds the product as the gate shall see it; `tree` names its content.
 base::Result<Evidence> run_gate(Engine& engine, const GateSpec& gate, const std::string& folder,
                                 const std::string& tree);
+
+// Runs a gate while the program's stacks are sampled. The evidence (`id` in its key, since a
+// profile is a fresh look each time) carries the profile and shows it on top of its log.
+base::Result<Profile> profile_gate(Engine& engine, const GateSpec& gate, const Built& built,
+                                   const std::string& id);
 
 // Checks a commit out and runs the spec's build in the sandbox. The result is kept per tree.
 base::Result<Built> build_commit(Engine& engine, const std::string& commit);

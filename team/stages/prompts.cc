@@ -140,14 +140,17 @@ std::string mutants_brief(const SpecDoc& spec) {
   return out;
 }
 
-std::string hypothesis_brief(const std::string& benchmark, const std::vector<std::string>& tried) {
-  std::string out = "Make the product faster under this benchmark without breaking a gate:\n" +
-                    benchmark + "\nAlready tried:\n";
+std::string hypothesis_brief(const std::string& benchmark, const std::string& profile,
+                             const std::vector<std::string>& tried) {
+  std::string out = "Make the product faster without breaking a gate:\n" + benchmark +
+                    "\nWhere its time goes:\n" + profile + "Already tried:\n";
   for (const std::string& idea : tried) out += "- " + idea + "\n";
   if (tried.empty()) out += "- nothing\n";
   return out +
          "Name one bottleneck, change the code for it, and write hypothesis.json:\n"
-         "{\"bottleneck\": \"...\", \"idea\": \"...\", \"expected_gain\": 0.1}\n";
+         "{\"bottleneck\": \"...\", \"function\": \"its name in the profile, or leave it out\",\n"
+         " \"idea\": \"...\", \"expected_gain\": 0.1}\n"
+         "A function that has too small a share for a gain of 1 % is refused unmeasured.\n";
 }
 
 std::string faults_brief(const std::string& spec_text) {

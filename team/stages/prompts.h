@@ -25,7 +25,8 @@ std::string task_brief(const TaskDoc& task, const SpecDoc& spec, const DesignDoc
 std::string review_brief(const TaskDoc& task, const SpecDoc& spec, const std::string& diff,
                          const std::string& evidence);
 std::string mutants_brief(const SpecDoc& spec);
-std::string hypothesis_brief(const std::string& benchmark, const std::vector<std::string>& tried);
+std::string hypothesis_brief(const std::string& benchmark, const std::string& profile,
+                             const std::vector<std::string>& tried);
 std::string faults_brief(const std::string& spec_text);
 std::string reproduction_brief(const std::string& incident, const std::string& gate_id,
                                const std::string& criterion);

@@ -1,4 +1,4 @@
-#include "team/core/stats.h"
+#include "team/perf/stats.h"
 
 #include "base/check.h"
 
