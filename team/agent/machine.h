@@ -93,7 +93,8 @@ struct ToolResult {
   bool mutated = false;           // the tool may have changed the workspace
   std::string tree_hash;          // after it, when mutated
   std::optional<AttemptEnd> end;  // submit and give_up end the attempt
-  std::string full_log;           // untruncated output for the record, or ""
+  bool lost = false;  // its sandbox was killed, perhaps: put things back and run it again; not kept
+  std::string full_log;  // untruncated output for the record, or ""
 };
 
 struct AgentResult {

@@ -10,6 +10,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <csignal>
 #include <map>
 
 namespace team {
@@ -346,12 +347,18 @@ ToolResult Toolbox::Impl::run(const Json& arguments) {
   }
   const std::map<std::string, std::string> guarded = guarded_files();
   Result<SandboxResult> ran = sandbox.run(spec);
-  if (!ran.ok()) return error_result(ran.error().message());
+  if (!ran.ok()) {
+    ToolResult result = error_result(ran.error().message());
+    result.lost = ran.error().code() == base::ErrorCode::kCancelled;
+    return result;
+  }
   const std::string output = printable(ran->out);
   ToolResult result =
       changed(status_text(*ran, spec.limits.wall_ms, ran->out_of_memory_kills) + "\n" +
               head_and_tail(output, options.result_bytes_max) + put_back(guarded));
   if (output.size() > options.result_bytes_max) result.full_log = output;
+  // A kill -9 that nobody here sent hit the command, or bubblewrap's init around it.
+  result.lost = ran->exit_code == 128 + SIGKILL && !ran->timed_out && ran->out_of_memory_kills == 0;
   return result;
 }
 

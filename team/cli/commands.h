@@ -42,6 +42,7 @@ using base::Result;
 Result<int> command_new(const CommandOptions& options);
 Result<int> command_run(const CommandOptions& options);
 Result<int> command_replay(const CommandOptions& options);
+Result<int> command_worker(const CommandOptions& options);  // not for people
 Result<int> command_fork(const CommandOptions& options);
 Result<int> command_deploy(const CommandOptions& options);
 

@@ -63,6 +63,7 @@ class CommandLine {
     add(app_, "fork", "a new run from RUN@SEQ", team::command_fork)
         ->add_option("point", options_.id, "RUN@SEQ")
         ->required();
+    add(app_, "worker", "started by run", team::command_worker)->group("");
     add_on_run("deploy", "serve what the run released, supervised", team::command_deploy)
         ->add_option("--port", options_.port, "another port");
   }

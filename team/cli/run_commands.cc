@@ -4,10 +4,12 @@
 #include "base/hash.h"
 #include "team/cli/backend.h"
 #include "team/cli/commands.h"
+#include "team/cli/crash_hooks.h"
 #include "team/cli/live_view.h"
 #include "team/report/report.h"
 #include "team/stages/run.h"
 #include "team/stages/service.h"
+#include "team/stages/worker_main.h"
 
 #include <unistd.h>
 
@@ -73,19 +75,6 @@ base::Result<std::string> make_run(const CommandOptions& options) {
   return folder;
 }
 
-// A seam for crash tests: FLEET_CRASH_AT=17:before kills this process at that commit.
-std::function<void(i64, bool)> crash_hook() {
-  const char* text = std::getenv("FLEET_CRASH_AT");
-  if (text == nullptr) return {};
-  std::string spec = text;
-  i64 at = std::atoll(spec.c_str());
-  bool after = spec.find("after") != std::string::npos;
-  return [at, after, commits = i64{0}](i64, bool is_after) mutable {
-    commits += !is_after;
-    if (commits == at && is_after == after) raise(SIGKILL);
-  };
-}
-
 // Names each criterion that failed, with its text and the evidence against it.
 void print_unmet(const std::string& folder, const RunOutcome& outcome, const char* bold,
                  const char* reset) {
@@ -146,8 +135,12 @@ base::Result<int> drive(const std::string& folder, const CommandOptions& options
                  .budget_nusd = request.budget_nusd});
   RunOptions run{.folder = folder,
                  .replay_only = false,
-                 .on_commit = crash_hook(),
-                 .on_event = [&](const Event& e, const RunState& s) { view.on_event(e, s); }};
+                 .on_commit = commit_hook(),
+                 .on_event = [&](const Event& e, const RunState& s) { view.on_event(e, s); },
+                 .workers = {.argv = {"/proc/self/exe", "worker"},
+                             .log = folder + "/workers.log",
+                             .lease_ms = request.lease_ms,
+                             .on_work = work_hook()}};
   auto outcome = execute_run(request, run, backend->model(), view);
   view.finish();
   (void)write_report(folder);
@@ -209,6 +202,11 @@ base::Result<int> command_replay(const CommandOptions& options) {
                 static_cast<long long>(events));
   }
   return outcome.end == RunEnd::kMet ? kExitMet : kExitUnmet;
+}
+
+base::Result<int> command_worker(const CommandOptions&) {
+  TRY(worker_main());
+  return kExitMet;
 }
 
 // RUN@SEQ: a new run that shares the record up to SEQ and goes on from there.

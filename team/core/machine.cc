@@ -49,6 +49,12 @@ constexpr Move kAttempt[] = {{"", "created"},           {"created", "running"},
                              {"running", "turn_limit"}, {"running", "budget_out"},
                              {"running", "refused"},    {"running", "model_failed"},
                              {"running", "cancelled"}};
+// Granted again without being lost: the orchestrator died and gives the work out anew.
+constexpr Move kLease[] = {{"", "granted"},
+                           {"granted", "lost"},
+                           {"lost", "granted"},
+                           {"granted", "granted"},
+                           {"granted", "released"}};
 constexpr Move kEvidence[] = {{"", "recorded"}};
 constexpr Move kReview[] = {{"", "passed"}, {"", "vetoed"}};
 constexpr Move kArtifact[] = {{"", "building"},        {"building", "sealed"},
@@ -78,13 +84,25 @@ constexpr Move kIncident[] = {{"", "open"},
                               {"task_filed", "resolved"},
                               {"resolved", "open"}};
 
-constexpr Machine kMachines[] = {
-    {"run", kRun},           {"stage", kStage},           {"intent", kIntent},
-    {"spec", kSpec},         {"criterion", kCriterion},   {"assumption", kAssumption},
-    {"decision", kDecision}, {"design", kDesign},         {"task", kTask},
-    {"attempt", kAttempt},   {"evidence", kEvidence},     {"review", kReview},
-    {"artifact", kArtifact}, {"experiment", kExperiment}, {"deployment", kDeployment},
-    {"mutant", kMutant},     {"fault", kFault},           {"incident", kIncident}};
+constexpr Machine kMachines[] = {{"run", kRun},
+                                 {"stage", kStage},
+                                 {"intent", kIntent},
+                                 {"spec", kSpec},
+                                 {"criterion", kCriterion},
+                                 {"assumption", kAssumption},
+                                 {"decision", kDecision},
+                                 {"design", kDesign},
+                                 {"task", kTask},
+                                 {"attempt", kAttempt},
+                                 {"lease", kLease},
+                                 {"evidence", kEvidence},
+                                 {"review", kReview},
+                                 {"artifact", kArtifact},
+                                 {"experiment", kExperiment},
+                                 {"deployment", kDeployment},
+                                 {"mutant", kMutant},
+                                 {"fault", kFault},
+                                 {"incident", kIncident}};
 
 }  // namespace
 

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <csignal>
 
 namespace team {
 namespace {
@@ -77,6 +78,10 @@ std::string ending(const base::ProcessResult& ran, i64 out_of_memory_kills) {
   if (out_of_memory_kills > 0) return "it ran out of memory";
   if (ran.signal != 0) return "it was ended by signal " + std::to_string(ran.signal);
   return ran.exit_code == 0 ? "" : "it ended with status " + std::to_string(ran.exit_code);
+}
+
+bool is_killed(const base::ProcessResult& ran, bool timed_out, i64 out_of_memory_kills) {
+  return ran.exit_code == 128 + SIGKILL && !timed_out && out_of_memory_kills == 0;
 }
 
 // The folders of one run of a gate, removed with it.
@@ -168,6 +173,7 @@ class Run {
     lines.feed(ran.out, sink);
     lines.end(sink);
     TRY(own_tool_there(ran.err));
+    suspect_ = is_killed(ran, ran.timed_out, ran.out_of_memory_kills);
     tally_.finish(ran.exit_code, ran.timed_out, ending(ran, ran.out_of_memory_kills));
     tally_.write_to(evidence);
     evidence.log = cut_middle(ran.out + ran.err);
@@ -181,7 +187,9 @@ class Run {
     ServiceHost host(sandbox_, service_setup(*network));
     if (!spec_.service.manual_start) {
       if (base::Status started = host.start(); !started.ok()) {
+        if (host.lost() || network->lost()) return lost();
         if (started.error().code() == ErrorCode::kUnsupported) return started;
+        suspect_ = host.suspect();
         tally_.finish(1, false, started.error().message());
         tally_.write_to(evidence);
         evidence.why = started.error().message();
@@ -189,8 +197,11 @@ class Run {
         return {};
       }
     }
-    TRY(converse(*network, host, evidence));
+    const base::Status conversed = converse(*network, host, evidence);
     host.stop();
+    if (host.lost() || network->lost()) return lost();
+    TRY(conversed);
+    suspect_ = suspect_ || host.suspect();
     evidence.cpu_us += host.cpu_us();
     evidence.rss_max_bytes = std::max(evidence.rss_max_bytes, host.rss_max_bytes());
     evidence.metrics.emplace_back("service_starts", host.starts());
@@ -210,7 +221,14 @@ class Run {
     return {};
   }
 
+  // A kill -9 that nobody here sent hit the program, or bubblewrap's init around it.
+  bool suspect() const { return suspect_; }
+
  private:
+  static Error lost() {
+    return Error(ErrorCode::kCancelled, "a sandbox of the gate was killed from outside");
+  }
+
   SandboxSpec checker_spec() const {
     SandboxSpec sandboxed;
     sandboxed.argv = filled(spec_.argv);
@@ -273,7 +291,9 @@ class Run {
     const bool timed_out = !pump(our_in, our_out, host);
     const std::optional<base::ProcessResult> ended =
         timed_out ? checker.kill() : checker.wait(kGraceMs);
+    if (checker.lost()) return lost();
     const base::ProcessResult ran = ended ? *ended : *checker.kill();
+    suspect_ = ended && is_killed(ran, timed_out, checker.out_of_memory_kills());
     TRY(own_tool_there(base::read_file(scratch_.checker_log()).value_or("")));
     tally_.finish(ran.exit_code, timed_out, ending(ran, checker.out_of_memory_kills()));
     tally_.write_to(evidence);
@@ -320,6 +340,7 @@ class Run {
   const std::function<void(std::string_view)>& on_line_;
   Tally tally_;
   std::string output_;
+  bool suspect_ = false;
 };
 
 }  // namespace
@@ -327,8 +348,26 @@ class Run {
 GateRunner::GateRunner(const Sandbox& sandbox, Options options)
     : sandbox_(sandbox), options_(std::move(options)) {}
 
+struct GateRunner::Once {
+  Evidence evidence;
+  bool lost = false;     // a sandbox was killed from outside
+  bool suspect = false;  // perhaps one was
+};
+
 base::Result<Evidence> GateRunner::run(const GateSpec& spec, const GateInput& input,
                                        const std::function<void(std::string_view)>& on_line) const {
+  constexpr int kTries = 3;
+  for (int i = 1;; ++i) {
+    Once once = TRY(run_once(spec, input, on_line));
+    // A program that kills itself does so the second time too, and is then believed.
+    const bool again = once.lost ? i < kTries : once.suspect && i == 1;
+    if (!again) return std::move(once.evidence);
+  }
+}
+
+base::Result<GateRunner::Once> GateRunner::run_once(
+    const GateSpec& spec, const GateInput& input,
+    const std::function<void(std::string_view)>& on_line) const {
   if (spec.argv.empty()) {
     return Error(ErrorCode::kInvalidArgument, "gate '" + spec.id + "' has no command");
   }
@@ -347,7 +386,10 @@ base::Result<Evidence> GateRunner::run(const GateSpec& spec, const GateInput& in
   const base::Status ran =
       spec.service.argv.empty() ? run.command(evidence) : run.with_service(evidence);
   evidence.wall_us = base::system_clock().monotonic_us() - begin_us;
+  Once once;
+  once.suspect = run.suspect();
   if (!ran.ok()) {
+    once.lost = ran.error().code() == ErrorCode::kCancelled;
     evidence.verdict = Verdict::kError;
     evidence.why = ran.error().message();
     evidence.denominator = static_cast<i64>(std::max<size_t>(1, spec.manifest.size()));
@@ -356,7 +398,8 @@ base::Result<Evidence> GateRunner::run(const GateSpec& spec, const GateInput& in
     TRY(base::remove_tree(input.keep_at));
     TRY(Workspace::fork_directory(scratch.product(), input.keep_at));
   }
-  return evidence;
+  once.evidence = std::move(evidence);
+  return once;
 }
 
 base::Result<std::string> gate_command_hash(const GateSpec& spec, const std::string& sealed) {

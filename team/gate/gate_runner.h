@@ -35,11 +35,18 @@ class GateRunner {
   };
   // `sandbox` outlives the runner.
   GateRunner(const Sandbox& sandbox, Options options);
-  // `on_line` sees the checker's result lines as they come, for progress displays.
-  base::Result<Evidence> run(const GateSpec& spec, const GateInput& input,
-                             const std::function<void(std::string_view)>& on_line = {}) const;
+  virtual ~GateRunner() = default;
+  // A sandbox that is killed from outside says nothing about the product: the gate is run again,
+  // and only when that happens three times is it the verdict kError. `on_line` sees the checker's
+  // result lines as they come, for progress displays.
+  virtual base::Result<Evidence> run(
+      const GateSpec& spec, const GateInput& input,
+      const std::function<void(std::string_view)>& on_line = {}) const;
 
  private:
+  struct Once;
+  base::Result<Once> run_once(const GateSpec& spec, const GateInput& input,
+                              const std::function<void(std::string_view)>& on_line) const;
   const Sandbox& sandbox_;
   Options options_;
 };

@@ -71,7 +71,7 @@ base::Status ServiceHost::start() {
   i64 pause_us = 1'000;
   while (!accepts()) {
     if (std::optional<base::ProcessResult> ended = process_->poll()) {
-      ++crashes_;
+      note_end(*ended);
       const std::string how = std::to_string(ended->exit_code);
       reap(ended);
       return base::Error(base::ErrorCode::kUnavailable, "the service ended with status " + how +
@@ -97,11 +97,18 @@ void ServiceHost::reap(const std::optional<base::ProcessResult>& ended) {
   process_.reset();
 }
 
+void ServiceHost::note_end(const base::ProcessResult& ended) {
+  ++crashes_;
+  if (process_->lost()) lost_ = true;
+  const bool killed = ended.exit_code == 128 + SIGKILL && ended.signal == 0;
+  if (killed && !signalled_ && process_->out_of_memory_kills() == 0) suspect_ = true;
+}
+
 bool ServiceHost::running() {
   if (!process_) return false;
   std::optional<base::ProcessResult> ended = process_->poll();
   if (!ended) return true;
-  ++crashes_;
+  note_end(*ended);
   reap(ended);
   return false;
 }
@@ -192,6 +199,7 @@ std::string ServiceHost::obey(std::string_view line) {
     int number = 0;
     std::from_chars(line.data() + 8, line.data() + line.size(), number);
     if (number <= 0) return "error @signal needs a number";
+    signalled_ = true;
     process_->signal(number);
   } else {
     return "error unknown control line " + std::string(line);

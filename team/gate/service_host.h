@@ -50,12 +50,17 @@ class ServiceHost {
   i64 cpu_us() const { return cpu_us_; }
   int starts() const { return starts_; }
   int kills() const { return kills_; }
+  // Its sandbox was killed from outside: what the gate saw of the service says nothing.
+  bool lost() const { return lost_; }
   int crashes() const { return crashes_; }  // ends that nobody asked for
+  // It ended with the status of SIGKILL, which nobody here sent: perhaps its sandbox was killed.
+  bool suspect() const { return suspect_; }
   const DiskFault* disk() const { return disk_.get(); }
   const NetFault* net() const { return net_.get(); }
 
  private:
   bool accepts() const;
+  void note_end(const base::ProcessResult& ended);
   void reap(const std::optional<base::ProcessResult>& ended);
   std::string log_tail() const;
   std::string obey_disk(std::string_view order);
@@ -72,6 +77,9 @@ class ServiceHost {
   int starts_ = 0;
   int kills_ = 0;
   int crashes_ = 0;
+  bool signalled_ = false;
+  bool lost_ = false;
+  bool suspect_ = false;
 };
 
 }  // namespace team

@@ -151,8 +151,17 @@ base::Status Ledger::check_budget(const std::vector<NewEvent>& events) const {
   return {};
 }
 
-base::Status Ledger::check_fence(const NewEvent& event) const {
-  if (event.fence == 0 || event.type.rfind("task.", 0) != 0) return {};
+base::Status Ledger::check_fence(std::string_view stream, const NewEvent& event) const {
+  if (event.fence == 0) return {};
+  if (event.type.rfind("task.", 0) != 0) {  // an attempt's own stream, written under its lease
+    const Entity* lease = state_.find("lease", stream);
+    if (lease == nullptr ||
+        (lease->state == "granted" && lease->facts["fence"].as_int() == event.fence)) {
+      return {};
+    }
+    return Error(ErrorCode::kConflict, "the lease of attempt " + lease->id +
+                                           " went to another worker; this result is too late");
+  }
   const Entity* task = state_.find("task", event.body["id"].as_string());
   if (task == nullptr || task->facts["fence"].as_int() == event.fence) return {};
   return Error(ErrorCode::kConflict,
@@ -171,7 +180,7 @@ base::Result<std::vector<Event>> Ledger::append(std::string_view stream, i64 ver
   Rollback rollback(*database_);
   std::string head = head_;
   for (NewEvent& fresh : events) {
-    TRY(check_fence(fresh));
+    TRY(check_fence(stream, fresh));
     Event event;
     event.seq = seq_ + static_cast<i64>(out.size()) + 1;
     event.stream = stream;

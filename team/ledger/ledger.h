@@ -92,7 +92,7 @@ class Ledger {
   base::Result<std::vector<Event>> select(std::string_view where, std::string_view text,
                                           i64 number) const;
   base::Status check_budget(const std::vector<NewEvent>& events) const;
-  base::Status check_fence(const NewEvent& event) const;
+  base::Status check_fence(std::string_view stream, const NewEvent& event) const;
 
   Options options_;
   mutable std::mutex mutex_;

@@ -37,6 +37,9 @@ base::Status Strand::write(std::vector<NewEvent> events) {
                                            events.front().type);
   }
   i64 ver = static_cast<i64>(history_.size()) + 1;
+  for (NewEvent& event : events) {
+    if (event.fence == 0) event.fence = options_.fence;
+  }
   std::vector<Event> stored =
       TRY(ledger_.append(options_.stream, ver, options_.actor, std::move(events)));
   for (Event& event : stored) history_.push_back(std::move(event));

@@ -24,6 +24,7 @@ class Strand : public Effects {
     std::string stream;            // "main", "T2.a1"
     std::string actor = "engine";  // engine | worker:ID
     std::string scope = "run";     // budget scope of paid effects
+    i64 fence = 0;                 // of the lease it writes under; 0: none
     bool replay_only = false;      // going past the record is an error (fleet replay)
   };
   // `ledger` outlives the strand.
@@ -41,6 +42,8 @@ class Strand : public Effects {
                                        const Book& book);
 
   bool replaying() const { return cursor_ < history_.size(); }
+  bool replay_only() const { return options_.replay_only; }
+  size_t length() const { return history_.size(); }
   const std::string& stream() const { return options_.stream; }
   Ledger& ledger() { return ledger_; }
 

@@ -94,6 +94,25 @@ void kill_all_in(const std::string& folder) {
   }
 }
 
+void remove_folder(const std::string& folder) {
+  constexpr int kTries = 100;  // the kernel takes a moment to bury the last process
+  for (int i = 0; i < kTries && ::rmdir(folder.c_str()) != 0 && errno != ENOENT; ++i) {
+    kill_all_in(folder);
+    base::system_clock().sleep_us(2'000);
+  }
+}
+
+// Where groups of ours may lie.
+std::vector<std::string> parents() {
+  const std::string root(kRoot);
+  return {root + own_path(""),
+          root,
+          root + "/memory" + own_path("memory"),
+          root + "/memory",
+          root + "/pids" + own_path("pids"),
+          root + "/pids"};
+}
+
 // "fleet-123-4" > true when there is no process 123.
 bool is_orphan(const std::string& name) {
   constexpr std::string_view kPrefix = "fleet-";
@@ -105,14 +124,20 @@ bool is_orphan(const std::string& name) {
 }  // namespace
 
 void Cgroup::sweep() {
-  const std::string root(kRoot);
-  for (const std::string& parent :
-       {root + own_path(""), root, root + "/memory" + own_path("memory"), root + "/memory",
-        root + "/pids" + own_path("pids"), root + "/pids"}) {
+  for (const std::string& parent : parents()) {
     for (const std::string& name : base::list_directory(parent).value_or({})) {
       if (!is_orphan(name)) continue;
       kill_all_in(parent + "/" + name);
       ::rmdir((parent + "/" + name).c_str());
+    }
+  }
+}
+
+void Cgroup::sweep(int pid) {
+  const std::string prefix = "fleet-" + std::to_string(pid) + "-";
+  for (const std::string& parent : parents()) {
+    for (const std::string& name : base::list_directory(parent).value_or({})) {
+      if (name.starts_with(prefix)) remove_folder(parent + "/" + name);
     }
   }
 }
@@ -125,13 +150,7 @@ std::unique_ptr<Cgroup> Cgroup::make(i64 memory_bytes, int processes) {
 }
 
 Cgroup::~Cgroup() {
-  constexpr int kTries = 100;  // the kernel takes a moment to bury the last process
-  for (const std::string& folder : folders_) {
-    for (int i = 0; i < kTries && ::rmdir(folder.c_str()) != 0; ++i) {
-      kill_all_in(folder);
-      base::system_clock().sleep_us(2'000);
-    }
-  }
+  for (const std::string& folder : folders_) remove_folder(folder);
 }
 
 std::vector<std::string> Cgroup::join_files() const {

@@ -21,6 +21,8 @@ class Cgroup {
 
   // Removes groups of programs of ours that were killed before they could.
   static void sweep();
+  // The same for those of one process that has ended; returns when nothing runs in them any more.
+  static void sweep(int pid);
 
   // A process joins by writing its pid to each of these files.
   std::vector<std::string> join_files() const;

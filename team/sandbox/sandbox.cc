@@ -177,6 +177,7 @@ base::Result<std::unique_ptr<Sandbox>> Sandbox::open(const Options& options) {
         "fleet-launch, which filters system calls in sandboxes, is not beside this program; "
         "install the two together");
   }
+  if (options.proven) return sandbox;
   Cgroup::sweep();
   SandboxSpec probe;
   probe.argv = {"true"};
@@ -212,6 +213,11 @@ base::Result<SandboxResult> Sandbox::run(const SandboxSpec& spec) const {
   SandboxResult result;
   static_cast<base::ProcessResult&>(result) = TRY(base::run_process(process));
   if (cgroup != nullptr) result.out_of_memory_kills = cgroup->out_of_memory_kills();
+  // A program's own death reaches us as bubblewrap's exit status, so a signal hit bubblewrap.
+  if (result.signal != 0 && !result.timed_out && result.out_of_memory_kills == 0) {
+    return Error(ErrorCode::kCancelled, "the sandbox was killed from outside (signal " +
+                                            std::to_string(result.signal) + ")");
+  }
   return result;
 }
 
@@ -291,6 +297,7 @@ std::optional<base::ProcessResult> SandboxProcess::stop(i64 grace_ms) {
 
 std::optional<base::ProcessResult> SandboxProcess::kill() {
   if (process_.poll()) return process_.poll();
+  killed_ = true;
   // The init of the inner PID namespace takes everything in it along, at once.
   for (const int init : children_of(process_.pid())) ::kill(init, SIGKILL);
   process_.kill(SIGKILL);
@@ -301,6 +308,11 @@ i64 SandboxProcess::rss_bytes() const {
   i64 total = 0;
   for (const int pid : program_pids(process_.pid())) total += rss_of_tree(pid);
   return total;
+}
+
+bool SandboxProcess::lost() {
+  const std::optional<base::ProcessResult> ended = process_.poll();
+  return ended && ended->signal != 0 && !killed_ && out_of_memory_kills() == 0;
 }
 
 i64 SandboxProcess::out_of_memory_kills() const {

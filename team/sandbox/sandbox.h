@@ -9,7 +9,8 @@
 // checker reaches the product's port and nothing else of it, neither its processes nor its files.
 //
 // Errors: kUnsupported when the level cannot be had here (the sentence says what is missing),
-// kNotFound for a program that is not there, kInvalidArgument for a bad mount. Thread-safe.
+// kNotFound for a program that is not there, kInvalidArgument for a bad mount, kCancelled when the
+// sandbox itself was killed from outside, so that nothing is known about the program. Thread-safe.
 #pragma once
 
 #include "base/process.h"
@@ -48,6 +49,7 @@ class SandboxNetwork {
   ~SandboxNetwork();
   SandboxNetwork(const SandboxNetwork&) = delete;
   int pid() const { return holder_->pid(); }
+  bool lost() { return holder_->poll().has_value(); }
 
  private:
   friend class Sandbox;
@@ -102,8 +104,9 @@ class Sandbox {
     SandboxLevel level = SandboxLevel::kStrict;
     std::string bwrap = "bwrap";  // a name on PATH or a path
     std::string launcher;         // fleet-launch; "": beside the running program
+    bool proven = false;          // somebody has opened this level here already
   };
-  // Proves that the level can be had with one tiny run before it returns.
+  // Proves that the level can be had with one tiny run before it returns, unless it is proven.
   static base::Result<std::unique_ptr<Sandbox>> open(const Options& options);
   ~Sandbox();
 
@@ -155,12 +158,15 @@ class SandboxProcess {
   // Resident bytes of the program and its descendants.
   i64 rss_bytes() const;
   i64 out_of_memory_kills() const;
+  // It was ended by a signal that did not come from us: nothing is known about the program.
+  bool lost();
 
  private:
   friend class Sandbox;
   SandboxProcess(base::Process process, std::unique_ptr<Cgroup> cgroup);
   base::Process process_;
   std::unique_ptr<Cgroup> cgroup_;
+  bool killed_ = false;  // by us
 };
 
 }  // namespace team

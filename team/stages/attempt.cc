@@ -4,12 +4,12 @@
 #include "team/agent/machine.h"
 #include "team/agent/role_file.h"
 #include "team/sandbox/workspace.h"
+#include "team/stages/attempt_port.h"
 #include "team/stages/call_json.h"
 #include "team/stages/roles.h"
 
 #include <cerrno>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -21,47 +21,39 @@ using base::ErrorCode;
 using base::Json;
 using base::Result;
 
-// The back end cannot be used at all until a person mends something: halt, do not blame the agent.
-bool is_unusable(CallOutcome outcome) {
-  return outcome == CallOutcome::kUnreachable || outcome == CallOutcome::kUnauthorized ||
-         outcome == CallOutcome::kNoSuchModel || outcome == CallOutcome::kNoRecording;
-}
+// A tool call whose sandbox was killed from outside is put back and run again.
+constexpr int kRunsAgainMax = 2;
 
 class Attempt {
  public:
-  Attempt(Engine& engine, const AttemptSpec& spec) : engine_(engine), spec_(spec) {}
+  Attempt(const AttemptPlace& place, const AttemptSpec& spec, AttemptPort& port)
+      : place_(place), spec_(spec), port_(port) {}
 
   Result<AttemptResult> run() {
-    std::string scope = std::string("run/") + name_of(spec_.stage) + "/" + name_of(spec_.role) +
-                        "/" + spec_.task + "/" + spec_.id;
-    strand_ = TRY(Strand::open(
-        engine_.ledger, {.stream = spec_.id, .actor = "worker:" + spec_.id, .scope = scope}));
-    TRY(strand_->emit("attempt.created", Json::object({{"id", spec_.id},
-                                                       {"task", spec_.task},
-                                                       {"number", spec_.number},
-                                                       {"role", name_of(spec_.role)},
-                                                       {"stage", name_of(spec_.stage)},
-                                                       {"commit", spec_.commit}})));
+    TRY(port_.emit("attempt.created", Json::object({{"id", spec_.id},
+                                                    {"task", spec_.task},
+                                                    {"number", spec_.number},
+                                                    {"role", name_of(spec_.role)},
+                                                    {"stage", name_of(spec_.stage)},
+                                                    {"commit", spec_.commit}})));
     TRY(prepare_workspace());
     TRY(prepare_agent());
-    TRY(strand_->emit("attempt.running",
-                      Json::object({{"id", spec_.id}, {"role_hash", role_hash_}})));
+    TRY(port_.emit("attempt.running", Json::object({{"id", spec_.id}, {"role_hash", role_hash_}})));
     while (!state_.ended()) TRY(step());
-    TRY(strand_->emit(std::string("attempt.") + name_of(*state_.end),
-                      Json::object({{"id", spec_.id},
-                                    {"claim", state_.end_text.substr(0, 600)},
-                                    {"turns", state_.turn}})));
-    engine_.watcher.activity(spec_.id, "");
+    TRY(port_.emit(std::string("attempt.") + name_of(*state_.end),
+                   Json::object({{"id", spec_.id},
+                                 {"claim", state_.end_text.substr(0, 600)},
+                                 {"turns", state_.turn}})));
     return AttemptResult{*state_.end, state_.end_text, folder_, state_.to_json(), state_.turn};
   }
 
  private:
   base::Status prepare_workspace() {
-    folder_ = engine_.path("workspaces/" + spec_.id);
+    folder_ = path("workspaces/" + spec_.id);
     auto make = [&]() -> Result<Json> {
       TRY(base::remove_tree(folder_));
       if (!spec_.commit.empty()) {
-        TRY(engine_.repo.checkout(spec_.commit, folder_));
+        TRY(place_.repo.checkout(spec_.commit, folder_));
       } else if (!spec_.folder.empty()) {
         TRY(Workspace::fork_directory(spec_.folder, folder_));
       } else {
@@ -70,11 +62,11 @@ class Attempt {
       Workspace made = TRY(Workspace::open(folder_));
       return Json::object({{"tree", TRY(made.tree_hash())}});
     };
-    TRY(strand_->once({.key = "workspace",
-                       .kind = "workspace.fork",
-                       .cls = EffectClass::kWorkspace,
-                       .request = Json::object({{"commit", spec_.commit}})},
-                      make));
+    TRY(port_.once({.key = "workspace",
+                    .kind = "workspace.fork",
+                    .cls = EffectClass::kWorkspace,
+                    .request = Json::object({{"commit", spec_.commit}})},
+                   make));
     return {};
   }
 
@@ -88,9 +80,9 @@ class Attempt {
     options.read_only_globs = spec_.read_only_globs;
     options.mounts = spec_.mounts;
     options.check = spec_.check;
-    toolbox_.emplace(*workspace_, engine_.sandbox, std::move(options));
+    toolbox_.emplace(*workspace_, place_.sandbox, std::move(options));
     config_.role = name_of(spec_.role);
-    config_.model = engine_.config.model;
+    config_.model = place_.model;
     config_.system_text = TRY(role.render({}));
     config_.pinned_text =
         "Task: " + spec_.task + "\nAttempt: " + std::to_string(spec_.number) + "\n\n" + spec_.brief;
@@ -113,7 +105,8 @@ class Attempt {
     if (action.kind == ActionKind::kInfer) {
       // A budget without room is an error like a missing model: nothing is recorded, the run halts,
       // and goes on from here once there is more.
-      result.call = TRY(infer(action));
+      show("thinking");
+      result.call = TRY(port_.infer("c" + action.id, action.request));
     } else if (action.kind == ActionKind::kTool) {
       result.tool = TRY(use_tool(action));
     }
@@ -121,57 +114,9 @@ class Attempt {
     return {};
   }
 
-  Result<CallResult> infer(const AgentAction& action) {
-    const ModelRequest& request = action.request;
-    show("thinking");
-    EffectIntent intent{
-        .key = "c" + action.id,
-        .kind = "model.call",
-        .cls = EffectClass::kPaid,
-        .request = describe(request),
-        .reserve_nusd = worst_cost_nusd(request.input_tokens_estimate(), request.output_tokens_max,
-                                        engine_.config.price)};
-    Json recorded = TRY(strand_->once_booked(
-        intent,
-        [&]() -> Result<Json> {
-          CallResult called = engine_.model.complete(request);
-          if (is_unusable(called.outcome)) {
-            return Error(ErrorCode::kUnavailable,
-                         "the model cannot be used (" + std::string(name_of(called.outcome)) +
-                             "): " + called.error + "; mend it and resume the run");
-          }
-          return to_json(called);
-        },
-        [&](const Json& json) { return usage_rows(json); }));
-    return call_result_from_json(recorded);
-  }
-
-  std::vector<Json> usage_rows(const Json& json) const {
-    std::vector<Json> rows;
-    auto called = call_result_from_json(json);
-    if (!called.ok()) return rows;
-    for (const CallTry& t : called->tries) {
-      if (!t.maybe_billed && t.outcome != CallOutcome::kOk) continue;
-      rows.push_back(Json::object({{"stage", name_of(spec_.stage)},
-                                   {"role", name_of(spec_.role)},
-                                   {"task", spec_.task},
-                                   {"attempt", spec_.id},
-                                   {"backend", engine_.config.backend},
-                                   {"model_asked", engine_.config.model},
-                                   {"model_got", called->reply.model},
-                                   {"price", engine_.config.price.id},
-                                   {"usage", to_json(t.usage)},
-                                   {"cost_nusd", cost_nusd(t.usage, engine_.config.price)},
-                                   {"ttft_ms", t.first_token_ms},
-                                   {"total_ms", t.total_ms},
-                                   {"outcome", name_of(t.outcome)}}));
-    }
-    return rows;
-  }
-
   Result<ToolResult> use_tool(const AgentAction& action) {
     bool changes = Toolbox::class_of(action.call.name) == ToolClass::kWorkspace;
-    std::string snapshot = engine_.path("snapshots/" + spec_.id + "-" + action.id);
+    std::string snapshot = path("snapshots/" + spec_.id + "-" + action.id);
     show(describe_call(action.call));
     EffectIntent intent{.key = "t" + action.id,
                         .kind = "tool." + action.call.name,
@@ -182,10 +127,15 @@ class Attempt {
       if (!base::is_directory(snapshot)) return {};
       return workspace_->restore_from(snapshot);
     };
-    Json recorded = TRY(strand_->once(intent, [&]() -> Result<Json> {
+    Json recorded = TRY(port_.once(intent, [&]() -> Result<Json> {
       if (changes) TRY(take_snapshot(snapshot));
-      Json result = to_json(toolbox_->run(action.call));
-      return result;
+      ToolResult result = toolbox_->run(action.call);
+      // A command that kills itself does so each time, and is then believed.
+      for (int again = 0; result.lost && again < kRunsAgainMax; ++again) {
+        TRY(intent.undo());
+        result = toolbox_->run(action.call);
+      }
+      return to_json(result);
     }));
     if (changes) TRY(base::remove_tree(snapshot));
     return tool_result_from_json(recorded);
@@ -196,7 +146,7 @@ class Attempt {
     std::string making = snapshot + ".making";
     TRY(base::remove_tree(making));
     TRY(base::remove_tree(snapshot));
-    TRY(base::make_directories(engine_.path("snapshots")));
+    TRY(base::make_directories(path("snapshots")));
     TRY(workspace_->snapshot_to(making));
     if (std::rename(making.c_str(), snapshot.c_str()) != 0) {
       return base::errno_error(errno, "keeping a snapshot at " + snapshot);
@@ -205,9 +155,10 @@ class Attempt {
   }
 
   void show(const std::string& what) {
-    if (strand_->replaying()) return;
-    engine_.watcher.activity(spec_.id, "turn " + std::to_string(state_.turn + 1) + "  " + what);
+    port_.activity("turn " + std::to_string(state_.turn + 1) + "  " + what);
   }
+
+  std::string path(const std::string& name) const { return place_.folder + "/" + name; }
 
   static std::string describe_call(const ToolCall& call) {
     auto arguments = Json::parse(call.arguments);
@@ -222,9 +173,9 @@ class Attempt {
     return call.name + (detail.empty() ? "" : " " + detail.substr(0, 60));
   }
 
-  Engine& engine_;
+  const AttemptPlace& place_;
   const AttemptSpec& spec_;
-  std::unique_ptr<Strand> strand_;
+  AttemptPort& port_;
   std::string folder_;
   std::string role_hash_;
   std::optional<Workspace> workspace_;
@@ -235,8 +186,9 @@ class Attempt {
 
 }  // namespace
 
-Result<AttemptResult> run_attempt(Engine& engine, const AttemptSpec& spec) {
-  return Attempt(engine, spec).run();
+Result<AttemptResult> step_attempt(const AttemptPlace& place, const AttemptSpec& spec,
+                                   AttemptPort& port) {
+  return Attempt(place, spec, port).run();
 }
 
 Result<Json> read_document(const AttemptResult& result, const std::string& name) {

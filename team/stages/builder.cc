@@ -23,7 +23,8 @@ using base::Result;
 
 constexpr i64 kTickUs =
     1'000'000;  // the scheduler's time: one second a decision, the same on replay
-constexpr i64 kLeaseUs = i64{1} << 60;  // attempts are threads of ours and cannot go missing
+constexpr i64 kLeaseUs =
+    i64{1} << 60;  // a task keeps its attempt; the attempt's leases to workers are attempt_host's
 
 Json strings(const std::vector<std::string>& list) {
   return Json(Json::Array(list.begin(), list.end()));
@@ -132,7 +133,7 @@ base::Status Builder::lease(Work& task) {
   task.base = engine_.head;
   std::string id = task.doc.id + ".a" + std::to_string(task.attempts);
   TRY(engine_.main.emit("task.leased", Json::object({{"id", task.doc.id},
-                                                     {"worker", "thread"},
+                                                     {"worker", "process"},
                                                      {"fence", task.fence},
                                                      {"attempt", id},
                                                      {"base", task.base}})));

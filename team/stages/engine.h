@@ -16,6 +16,7 @@
 #include "team/sandbox/sandbox.h"
 #include "team/stages/documents.h"
 #include "team/stages/product_repo.h"
+#include "team/worker/worker_process.h"
 
 #include <map>
 #include <string>
@@ -61,6 +62,7 @@ struct Engine {
   const GateRunner& runner;
   const ProductRepo& repo;
   Watcher& watcher;
+  const WorkerOptions& workers;
 
   SpecDoc spec;
   std::vector<GateSpec> gates;  // sealed at the freeze; grows by reproductions of incidents

@@ -8,6 +8,7 @@
 #include "team/stages/builder.h"
 #include "team/stages/converge.h"
 #include "team/stages/verify.h"
+#include "team/stages/worker_gates.h"
 
 namespace team {
 namespace {
@@ -110,6 +111,7 @@ Json RunRequest::to_json() const {
                        {"agents", agents},
                        {"seed", seed},
                        {"port", port},
+                       {"lease_ms", lease_ms},
                        {"api", api},
                        {"started", started}});
 }
@@ -137,6 +139,8 @@ Result<RunRequest> RunRequest::from_json(const Json& json) {
       out.seed = static_cast<u64>(value.as_int(1));
     else if (key == "port")
       out.port = static_cast<int>(value.as_int(7379));
+    else if (key == "lease_ms")
+      out.lease_ms = std::max<i64>(100, value.as_int(20'000));
     else if (key == "api")
       out.api = value.as_string();
     else if (key == "started")
@@ -250,11 +254,11 @@ Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& opti
   if (!options.replay_only) TRY(adjust_budget(*ledger, request.budget_nusd));
   auto sandbox = TRY(Sandbox::open({}));
   TRY(base::make_directories(options.folder + "/scratch"));
-  GateRunner runner(*sandbox, {.scratch_root = options.folder + "/scratch"});
+  WorkerGateRunner runner(*sandbox, {.scratch_root = options.folder + "/scratch"}, options.workers);
   ProductRepo repo = TRY(ProductRepo::open(options.folder + "/product.git"));
   auto main = TRY(Strand::open(*ledger, {.stream = "main", .replay_only = options.replay_only}));
-  Engine engine{config, *ledger, *main, model, *sandbox, runner, repo, watcher, {},
-                {},     {},      {},    {},    {},       {},     0,    {}};
+  Engine engine{config, *ledger, *main, model, *sandbox, runner, repo, watcher, options.workers,
+                {},     {},      {},    {},    {},       {},     {},   0,       {}};
   return all_stages(engine, request.started);
 }
 

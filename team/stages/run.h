@@ -30,6 +30,7 @@ struct RunRequest {
   int agents = 2;
   u64 seed = 1;
   int port = 7379;
+  i64 lease_ms = 20'000;       // a worker silent for this long is replaced
   std::string api = "openai";  // openai | anthropic
   base::Json started;  // what run.started says; kept by forks, whatever model they go on with
 
@@ -50,6 +51,7 @@ struct RunOptions {
   bool replay_only = false;  // checks that the record and the code agree; does nothing
   std::function<void(i64 seq, bool after)> on_commit = {};
   std::function<void(const Event&, const RunState&)> on_event = {};
+  WorkerOptions workers = {};  // without a command line, all work is done in this process
 };
 
 base::Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& options,

@@ -1,0 +1,105 @@
+#include "team/cli/crash_hooks.h"
+
+#include "base/clock.h"
+#include "base/files.h"
+
+#include <signal.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace team {
+namespace {
+
+struct Blow {
+  std::string whom;  // worker | gate | sandbox
+  i64 at = 0;
+  std::string how;  // "" | stop | init
+  i64 after_ms = 0;
+};
+
+Blow blow_from_environment() {
+  Blow blow;
+  const char* text = std::getenv("FLEET_KILL");
+  if (text == nullptr) return blow;
+  std::istringstream in(text);
+  std::string at;
+  std::getline(in, blow.whom, ':');
+  std::getline(in, at, ':');
+  std::getline(in, blow.how, ':');
+  blow.at = std::atoll(at.c_str());
+  if (const char* after = std::getenv("FLEET_KILL_AFTER_MS")) blow.after_ms = std::atoll(after);
+  return blow;
+}
+
+std::vector<int> children_of(int pid) {
+  std::vector<int> out;
+  const std::string at = "/proc/" + std::to_string(pid) + "/task";
+  for (const std::string& thread : base::list_directory(at).value_or({})) {
+    std::istringstream in(base::read_file(at + "/" + thread + "/children").value_or(""));
+    for (int child = 0; in >> child;) out.push_back(child);
+  }
+  return out;
+}
+
+// The bubblewrap processes beneath `pid`, outermost first.
+void find_bwrap(int pid, std::vector<int>& out) {
+  for (const int child : children_of(pid)) {
+    if (base::read_file("/proc/" + std::to_string(child) + "/comm").value_or("") == "bwrap\n") {
+      out.push_back(child);
+    }
+    find_bwrap(child, out);
+  }
+}
+
+// Waits for a sandbox beneath `pid`; gives up when the process has gone or the time is up.
+int wait_for_bwrap(int pid, size_t which) {
+  constexpr int kTries = 4'000;
+  for (int i = 0; i < kTries && ::kill(pid, 0) == 0; ++i) {
+    std::vector<int> found;
+    find_bwrap(pid, found);
+    if (found.size() > which) return found[which];
+    base::system_clock().sleep_us(500);
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::function<void(i64, bool)> commit_hook() {
+  const char* text = std::getenv("FLEET_CRASH_AT");
+  if (text == nullptr) return {};
+  const std::string spec = text;
+  const i64 at = std::atoll(spec.c_str());
+  const bool after = spec.find("after") != std::string::npos;
+  return [at, after, commits = i64{0}](i64, bool is_after) mutable {
+    commits += !is_after;
+    if (commits == at && is_after == after) ::raise(SIGKILL);
+  };
+}
+
+std::function<void(const std::string&, int)> work_hook() {
+  const Blow blow = blow_from_environment();
+  if (blow.at == 0) return {};
+  auto seen = std::make_shared<std::atomic<i64>>(0);
+  return [blow, seen](const std::string& what, int pid) {
+    const bool sandbox = blow.whom == "sandbox";
+    const bool counts = sandbox ? what == "gate" || what == "tool.run"
+                                : blow.whom == (what == "gate" ? "gate" : "worker");
+    if (!counts || ++*seen != blow.at) return;
+    std::thread([blow, sandbox, pid] {
+      base::system_clock().sleep_us(blow.after_ms * 1'000);
+      const int whom = sandbox ? wait_for_bwrap(pid, blow.how == "init" ? 1 : 0) : pid;
+      if (whom <= 0) return;
+      ::kill(whom, blow.how == "stop" ? SIGSTOP : SIGKILL);
+      std::fprintf(stderr, "crash test: hit %d\n", whom);
+    }).detach();
+  };
+}
+
+}  // namespace team
