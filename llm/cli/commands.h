@@ -32,7 +32,8 @@ int run_quantize(int argc, char** argv);
 // Options that every command with a model takes.
 struct ModelOptions {
   std::string path;
-  i32 threads = 0;  // 0: one for each processor
+  i32 threads = 0;  // of all ranks together; 0: one for each processor
+  i32 ranks = 1;
   bool exact = false;
   i32 context = 2048;
   i32 slots = 4;
@@ -43,6 +44,7 @@ struct ModelOptions {
   f32 confidence_min = 0;
   i32 draft_max = 7;
   bool fusion = true;
+  bool comm = true;
   bool rebuild_step = false;
   void add_to(CLI::App* app);
 };
@@ -59,6 +61,7 @@ struct SamplingOptions {
 
 // A model with an engine over it.
 struct Session {
+  std::unique_ptr<RankGroup> group;  // null with one rank
   std::unique_ptr<Crew> crew;
   LoadedModel loaded;
   ChatTemplate chat;
@@ -66,6 +69,9 @@ struct Session {
   std::unique_ptr<Drafter> drafter;
   std::unique_ptr<Engine> engine;
 };
+// The model alone, without an engine.
+base::Status open_model(const ModelOptions& options, Session* session);
+// With ranks, processes are started first, so no thread may run yet; the other ranks never return.
 base::Result<std::unique_ptr<Session>> open_session(const ModelOptions& options);
 
 // Prints "fleetlm: MESSAGE" and returns 1.

@@ -1,10 +1,12 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "llm/cli/commands.h"
+#include "llm/model/ranked.h"
 #include "llm/speculation/dspark.h"
 #include "llm/speculation/ngram.h"
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include <map>
 #include <thread>
@@ -25,6 +27,9 @@ void ModelOptions::add_to(CLI::App* app) {
   app->add_option("model", path, "a GGUF file")->required();
   app->add_option("-t,--threads", threads, "threads; 0: one for each processor")
       ->check(CLI::Range(0, 1024));
+  app->add_option("--ranks", ranks,
+                  "processes that share the weights; the threads are divided among them")
+      ->check(CLI::Range(1, RankGroup::kRanksMax));
   app->add_option("-c,--context", context, "tokens of one conversation")
       ->check(CLI::Range(32, 1 << 20));
   app->add_option("--slots", slots, "conversations computed at once")->check(CLI::Range(1, 256));
@@ -40,6 +45,9 @@ void ModelOptions::add_to(CLI::App* app) {
       ->check(CLI::Range(0.0, 1.0));
   app->add_option("--draft-max", draft_max, "guesses at once")->check(CLI::Range(1, 15));
   app->add_option("--fusion", fusion, "few phases a layer; off: one for each operation")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}));
+  app->add_option("--comm", comm, "sum, residual and norm in one pass; off: each apart")
       ->transform(
           CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}));
   app->add_flag("--rebuild-step", rebuild_step, "build and copy every table anew each step");
@@ -83,14 +91,39 @@ base::Status open_draft(const ModelOptions& options, Session* session) {
   return {};
 }
 
+// A rank other than 0: computes its part until it is dismissed.
+[[noreturn]] void follow(const base::Result<LoadedModel>& loaded, RankGroup* group) {
+  if (loaded.ok()) {
+    follow_rank_zero(loaded.value().model.get(), group);
+  } else {
+    // Rank 0 has met the same error and says so; a message means that it has not.
+    u64 message = 0;
+    if (group->receive(&message, 0)) ::_exit(1);
+  }
+  ::_exit(0);
+}
+
 }  // namespace
+
+base::Status open_model(const ModelOptions& options, Session* session) {
+  const auto processors = static_cast<i32>(std::max(1u, std::thread::hardware_concurrency()));
+  const i32 threads = options.threads > 0 ? options.threads : processors;
+  if (options.ranks > 1) session->group = TRY(RankGroup::start(options.ranks, "fleetlm"));
+  RankGroup* const group = session->group.get();
+  session->crew = std::make_unique<Crew>(std::max(1, threads / options.ranks), group);
+  auto loaded = load_model(options.path, options.exact ? Precision::kExact : Precision::kFast,
+                           session->crew.get());
+  if (group != nullptr && group->rank() != 0) follow(loaded, group);
+  session->loaded = TRY(std::move(loaded));
+  if (group != nullptr) {
+    session->loaded.model = std::make_unique<RankedModel>(std::move(session->loaded.model), group);
+  }
+  return {};
+}
 
 base::Result<std::unique_ptr<Session>> open_session(const ModelOptions& options) {
   auto session = std::make_unique<Session>();
-  const auto processors = static_cast<i32>(std::max(1u, std::thread::hardware_concurrency()));
-  session->crew = std::make_unique<Crew>(options.threads > 0 ? options.threads : processors);
-  session->loaded = TRY(load_model(
-      options.path, options.exact ? Precision::kExact : Precision::kFast, session->crew.get()));
+  TRY(open_model(options, session.get()));
   session->chat = ChatTemplate::detect(session->loaded.chat_template, *session->loaded.tokenizer);
   if (!options.draft_path.empty() || options.speculation == "dspark") {
     TRY(open_draft(options, session.get()));
@@ -104,6 +137,7 @@ base::Result<std::unique_ptr<Session>> open_session(const ModelOptions& options)
   engine.draft_max = options.draft_max;
   engine.rebuild_step = options.rebuild_step;
   engine.tuning.fusion = options.fusion;
+  engine.tuning.comm = options.comm;
   session->engine = TRY(Engine::create(session->loaded.model.get(), session->loaded.tokenizer.get(),
                                        session->drafter.get(), engine));
   return session;

@@ -78,8 +78,6 @@ Engine::Engine(Model* model, const Tokenizer* tokenizer, Drafter* drafter,
       }()),
       sampler_(model->info().vocab),
       pages_per_slot_(pages_for(options.context)) {
-  page_table_.resize(static_cast<size_t>(options.slots) * static_cast<size_t>(pages_per_slot_));
-  rows_.resize(static_cast<size_t>(options.step_rows));
   for (i32 slot = options.slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
   running_.reserve(static_cast<size_t>(options.slots));
   tasks_.reserve(static_cast<size_t>(options.slots));
@@ -106,10 +104,21 @@ Result<std::unique_ptr<Engine>> Engine::create(Model* model, const Tokenizer* to
                           .logit_rows = options.slots * width,
                           .context = options.context};
   model->reserve(capacity);
+  engine->place_step();
   if (drafter != nullptr) drafter->reserve(capacity, options.slots);
   model->set_tuning(options.tuning);
   engine->publish_stats();
   return engine;
+}
+
+// Rows and page table, where the model reads them in place.
+void Engine::place_step() {
+  const auto entries = static_cast<size_t>(options_.slots) * static_cast<size_t>(pages_per_slot_);
+  const auto rows = static_cast<size_t>(options_.step_rows);
+  const size_t table_bytes = (entries * sizeof(i32) + 63) / 64 * 64;
+  u8* memory = model_.step_memory(table_bytes + rows * sizeof(BatchRow));
+  page_table_ = {reinterpret_cast<i32*>(memory), entries};
+  rows_ = {reinterpret_cast<BatchRow*>(memory + table_bytes), rows};
 }
 
 Result<RequestId> Engine::submit(GenerateRequest request) {
@@ -190,7 +199,7 @@ bool Engine::step() {
     if (options_.rebuild_step) {
       // The ablation's other side: fresh tables, copied, as an engine without a plan would.
       const std::vector<BatchRow> rows(rows_.begin(), rows_.begin() + row_count_);
-      const std::vector<i32> table(page_table_);
+      const std::vector<i32> table(page_table_.begin(), page_table_.end());
       counts_.metadata_bytes += rows.size() * sizeof(BatchRow) + table.size() * sizeof(i32);
       model_.forward({rows.data(), row_count_, table.data(), pages_per_slot_});
     } else {

@@ -128,6 +128,7 @@ class Engine {
  private:
   struct Sequence;
   Engine(Model* model, const Tokenizer* tokenizer, Drafter* drafter, const EngineOptions& options);
+  void place_step();
   void read_inbox();
   void admit();
   void attach_prefix(Sequence* s);
@@ -154,8 +155,8 @@ class Engine {
   Sampler sampler_;
   i32 pages_per_slot_;
 
-  std::vector<i32> page_table_;
-  std::vector<BatchRow> rows_;
+  std::span<i32> page_table_;  // both in the model's step memory
+  std::span<BatchRow> rows_;
   i32 row_count_ = 0;
   i32 logit_count_ = 0;
   std::vector<std::unique_ptr<Sequence>> running_;  // in order of admission

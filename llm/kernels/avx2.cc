@@ -68,6 +68,10 @@ inline void dot_bytes(const u8* block, int half, int from, int to, const i8* con
   }
 }
 
+inline i64 row_of(const ActView& a, i32 t) {
+  return a.order == nullptr ? t : a.order[t];
+}
+
 template <MatrixKind K>
 inline __m256 load_scale(const u8* scales, i32 block, int which, int half) {
   if constexpr (K == MatrixKind::kQ8) {
@@ -114,9 +118,10 @@ void quantised_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f3
   const f32* d[T];
   const f32* s[T];
   for (int t = 0; t < T; ++t) {
-    q[t] = a.q + (t0 + t) * a.q_stride;
-    d[t] = a.d + (t0 + t) * a.block_stride;
-    s[t] = a.s + (t0 + t) * a.block_stride;
+    const i64 row = row_of(a, t0 + t);
+    q[t] = a.q + row * a.q_stride;
+    d[t] = a.d + row * a.block_stride;
+    s[t] = a.s + row * a.block_stride;
   }
   __m256 acc[2][T];
   for (int t = 0; t < T; ++t) acc[0][t] = acc[1][t] = _mm256_setzero_ps();
@@ -165,7 +170,7 @@ template <MatrixKind K, int T>
 void float_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f32* out, i64 stride) {
   const u8* data = m.data + static_cast<u64>(group) * m.group_bytes;
   const f32* x[T];
-  for (int t = 0; t < T; ++t) x[t] = a.x + (t0 + t) * a.x_stride;
+  for (int t = 0; t < T; ++t) x[t] = a.x + row_of(a, t0 + t) * a.x_stride;
   __m256 acc[2][T];
   for (int t = 0; t < T; ++t) acc[0][t] = acc[1][t] = _mm256_setzero_ps();
   for (i32 from = 0; from < m.cols; from += kBlock) {

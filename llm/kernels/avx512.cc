@@ -56,6 +56,10 @@ inline void dot_bytes(const u8* block, int from, int to, const i8* const* q, __m
   for (int t = 0; t < T; ++t) sums[t] = _mm512_sub_epi32(sums[t], excess[t]);
 }
 
+inline i64 row_of(const ActView& a, i32 t) {
+  return a.order == nullptr ? t : a.order[t];
+}
+
 template <MatrixKind K>
 inline __m512 load_scale(const u8* scales, i32 block, int which) {
   if constexpr (K == MatrixKind::kQ8) {
@@ -93,9 +97,10 @@ void quantised_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f3
   const f32* s[T];
   __m512 acc[T];
   for (int t = 0; t < T; ++t) {
-    q[t] = a.q + (t0 + t) * a.q_stride;
-    d[t] = a.d + (t0 + t) * a.block_stride;
-    s[t] = a.s + (t0 + t) * a.block_stride;
+    const i64 row = row_of(a, t0 + t);
+    q[t] = a.q + row * a.q_stride;
+    d[t] = a.d + row * a.block_stride;
+    s[t] = a.s + row * a.block_stride;
     acc[t] = _mm512_setzero_ps();
   }
   const i32 blocks = m.cols / kBlock;
@@ -141,7 +146,7 @@ void float_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f32* o
   const f32* x[T];
   __m512 acc[T];
   for (int t = 0; t < T; ++t) {
-    x[t] = a.x + (t0 + t) * a.x_stride;
+    x[t] = a.x + row_of(a, t0 + t) * a.x_stride;
     acc[t] = _mm512_setzero_ps();
   }
   for (i32 from = 0; from < m.cols; from += kBlock) {

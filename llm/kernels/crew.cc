@@ -25,7 +25,7 @@ void futex(std::atomic<u32>& word, int operation, u32 value) {
 
 }  // namespace
 
-Crew::Crew(i32 threads) : size_(threads) {
+Crew::Crew(i32 threads, RankGroup* group) : size_(threads), group_(group) {
   CHECK(threads >= 1);
   for (i32 rank = 1; rank < threads; ++rank) {
     threads_.emplace_back([this, rank] { work(rank); });
@@ -77,15 +77,18 @@ void Crew::work(i32 rank) {
   }
 }
 
-void Crew::barrier() {
+// The last thread to arrive meets the other processes while its own crew waits for it.
+void Crew::pass(bool everywhere) {
   if (size_ == 1) {
     ++barriers_;
+    if (everywhere) group_->meet();
     return;
   }
   const u32 phase = phase_.load(std::memory_order_acquire);
   if (arrived_.fetch_add(1) + 1 == static_cast<u32>(size_)) {
     ++barriers_;  // only the last to arrive writes it
     arrived_.store(0);
+    if (everywhere) group_->meet();
     publish(phase_, phase + 1);
     return;
   }

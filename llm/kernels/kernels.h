@@ -45,6 +45,7 @@ struct ActView {
   const f32* s;     // per block, d * sum(q)
   const i32* sums;  // per block, sum(q)
   i64 block_stride;
+  const i32* order = nullptr;  // row t is row order[t]; null: row t itself
 };
 
 // One head of attention for up to 4 query rows at consecutive positions of one sequence.

@@ -2,7 +2,9 @@
 
 #include "llm/formats/quant.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace llm {
 namespace {
@@ -189,32 +191,72 @@ void PackedMatrix::pack_row(u64 row, DType type, const u8* blocks) {
   }
 }
 
+bool PackedMatrix::splits_anywhere(const TensorView& tensor, Precision precision) {
+  const MatrixKind native = scales_fit(tensor) ? kind_of(tensor.type) : MatrixKind::kF32;
+  return precision == Precision::kExact || native <= MatrixKind::kBF16;
+}
+
+MatrixView PackedMatrix::columns(i32 begin, i32 end) const {
+  MatrixView v = view();
+  v.cols = end - begin;
+  v.data += data_bytes(kind_, static_cast<u64>(begin));
+  v.scales += scale_bytes(kind_, static_cast<u64>(begin));
+  return v;
+}
+
 base::Result<PackedMatrix> PackedMatrix::from_tensor(const TensorView& tensor, Precision precision,
-                                                     u64 row_begin, u64 row_end) {
-  CHECK(row_begin <= row_end && row_end <= tensor.rows());
+                                                     const Part& part) {
+  CHECK(part.row_begin <= part.row_end && part.row_end <= tensor.rows());
+  CHECK(part.col_begin <= part.col_end && part.col_end <= tensor.columns());
   if (tensor.type == DType::kI8 || tensor.type == DType::kI32 || tensor.type == DType::kI64) {
     return Error(ErrorCode::kUnsupported,
                  "tensor " + tensor.name + " holds integers where weights were expected");
   }
   const u64 cols = tensor.columns();
-  if (cols > (1u << 30) || row_end - row_begin > (1u << 30)) {
+  if (cols > (1u << 30) || part.row_end - part.row_begin > (1u << 30)) {
     return Error(ErrorCode::kUnsupported,
                  "tensor " + tensor.name + " is too large to multiply with");
   }
   const MatrixKind native = scales_fit(tensor) ? kind_of(tensor.type) : MatrixKind::kF32;
   const MatrixKind kind = precision == Precision::kExact ? MatrixKind::kF32 : native;
-  PackedMatrix matrix(kind, row_end - row_begin, cols);
+  const u64 width = part.col_end - part.col_begin;
+  PackedMatrix matrix(kind, part.row_end - part.row_begin, width);
+  // A group at a time; a block's bytes do not depend on where in its row it lies.
+  PackedMatrix group(kind, width == cols ? 0 : kRows, cols);
   std::vector<f32> values(cols);
-  for (u64 row = row_begin; row < row_end; ++row) {
-    const u8* blocks = tensor.bytes.data() + row * tensor.row_bytes();
-    if (matrix.quantised()) {
-      matrix.pack_row(row - row_begin, tensor.type, blocks);
-    } else {
-      dequantize(tensor.type, blocks, values);
-      matrix.pack_floats(row - row_begin, values.data());
+  for (u64 from = part.row_begin; from < part.row_end; from += kRows) {
+    const u64 at = (from - part.row_begin) / kRows;
+    const u64 count = std::min(kRows, part.row_end - from);
+    PackedMatrix& target = width == cols ? matrix : group;
+    if (width != cols) group.clear();
+    for (u64 row = 0; row < count; ++row) {
+      const u8* blocks = tensor.bytes.data() + (from + row) * tensor.row_bytes();
+      const u64 place = width == cols ? at * kRows + row : row;
+      if (matrix.quantised()) {
+        target.pack_row(place, tensor.type, blocks);
+      } else {
+        dequantize(tensor.type, blocks, values);
+        target.pack_floats(place, values.data());
+      }
     }
+    if (width != cols) matrix.take_columns(group, at, part.col_begin);
   }
   return matrix;
+}
+
+void PackedMatrix::clear() {
+  std::memset(data_.data(), 0, data_.size());
+  std::memset(scales_.data(), 0, scales_.size());
+}
+
+// Group `at` from the single group of a wider matrix.
+void PackedMatrix::take_columns(const PackedMatrix& wide, u64 at, u64 col_begin) {
+  if (group_bytes_ == 0) return;
+  std::memcpy(data_.data() + at * group_bytes_, wide.data_.data() + data_bytes(kind_, col_begin),
+              group_bytes_);
+  if (group_scale_bytes_ == 0) return;
+  std::memcpy(scales_.data() + at * group_scale_bytes_,
+              wide.scales_.data() + scale_bytes(kind_, col_begin), group_scale_bytes_);
 }
 
 PackedMatrix PackedMatrix::from_floats(const f32* values, u64 rows, u64 cols, DType type) {

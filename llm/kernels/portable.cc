@@ -118,9 +118,10 @@ void gemm(const MatrixView& m, i32 group_begin, i32 group_end, const ActView& a,
   for (i32 group = group_begin; group < group_end; ++group) {
     for (i32 row = 0; row < std::min(kRows, m.rows - group * kRows); ++row) {
       for (i32 t = 0; t < tokens; ++t) {
+        const i32 from = a.order == nullptr ? t : a.order[t];
         out[t * out_stride + group * kRows + row] =
-            floats ? float_row(m, group, row, a.x + t * a.x_stride)
-                   : quantised_row(m, group, row, a, t);
+            floats ? float_row(m, group, row, a.x + from * a.x_stride)
+                   : quantised_row(m, group, row, a, from);
       }
     }
   }

@@ -5,32 +5,29 @@
 // and layer, a head's query is moved into latent space (W_UK), attends there as multi-query
 // attention, and its result is moved out again (W_UV). Layers with an indexer choose the top_k
 // cached positions of each row; layers without reuse the choice of the last one that has. Ties in
-// the choice go to the lower position. Experts of a row are summed in order of their number.
+// the choice go to the lower position. Experts of a row are summed in order of their number, in
+// four leaves (leaves.h).
+//
+// A layer of a narrow step is six phases, eight once a text is longer than top_k:
+//   residual, norm, quantise, low-rank products | cache; low-rank norm, queries by head into latent
+//   space | (indexer scores | choice) attend, out of latent space | output | residual, norm,
+//   router, choice of experts, gate, up | down
+// Split over processes, each has some heads, some experts and some columns of the dense and shared
+// feed-forwards; the low-rank products, the indexer, the router and the cache are on every rank.
+//
+// glm.cc loads and reserves, glm_attention.cc and glm_ffn.cc compute.
 #pragma once
 
+#include "llm/model/decoder.h"
 #include "llm/model/glm_config.h"
-#include "llm/model/model.h"
-#include "llm/model/parts.h"
 
 namespace llm {
 
-class GlmModel : public Model {
+class GlmModel : public Decoder {
  public:
   static base::Result<std::unique_ptr<GlmModel>> load(const TensorSource& source,
                                                       const GlmConfig& config, Precision precision,
                                                       Crew* crew);
-  const ModelInfo& info() const override { return info_; }
-  void reserve(const Capacity& capacity) override;
-  void forward(const Step& step) override;
-  const f32* logits(i32 j) const override { return logits_.data() + j * logit_stride_; }
-  i32 argmax(i32 j) const override;
-  void set_tuning(const StepTuning&) override {}
-  void capture_inputs(const std::vector<i32>& layers) override;
-  const f32* captured(i32 row) const override;
-  void embed(i32 token, f32* out) const override;
-  const PackedMatrix& head() const override { return head_; }
-  Crew& crew() const override { return crew_; }
-
   // The positions that row `row` of the last step attended to in the last layer; for tests.
   std::vector<i32> selected(i32 row) const;
 
@@ -41,77 +38,97 @@ class GlmModel : public Model {
   };
   struct Layer {
     std::vector<f32> attention_norm, ffn_norm, q_norm, latent_norm;
-    PackedMatrix q_a, q_b, kv_a, output;
-    std::vector<PackedMatrix> to_latent, from_latent;  // per head: W_UK transposed, W_UV
+    PackedMatrix q_a, kv_a, output;
+    std::vector<PackedMatrix> query, to_latent, from_latent;  // per head: W_QB, W_UK^T, W_UV
     bool indexed = false;
     PackedMatrix index_q, index_k, index_weights;
     std::vector<f32> index_norm, index_norm_bias;
     Ffn dense;  // or:
     PackedMatrix router;
     std::vector<f32> router_bias;
-    std::vector<Ffn> experts;
+    std::vector<Ffn> experts;  // of this rank
     Ffn shared;
   };
+  // The positions each row attends to, [row][top_k], ascending.
+  struct Selection {
+    AlignedArray<i32> positions, count;
+  };
+  // The experts of each row, [row][experts_used], ascending.
+  struct Routing {
+    AlignedArray<f32> logits, weight;
+    AlignedArray<i32> expert;
+  };
+  struct Scratch {  // of one thread
+    AlignedArray<f32> keys, values, scores, row, query, index_query, gate, up;
+    AlignedArray<i32> order, pages;
+    ActRows q_low;  // of a narrow step; so are the next two
+    Selection selection;
+    Routing routing;
+    // Pairs of a row and one of its experts, those of an expert side by side.
+    AlignedArray<i32> pair_place, place_row, expert_begin, expert_fill;
+  };
+
   GlmModel(const GlmConfig& config, Precision precision, Crew* crew);
+  void divide_work(const TensorSource& source);
+  base::Status load_weights(const TensorSource& source);
   base::Result<Layer> read_layer(WeightReader* reader, i32 index) const;
+  base::Status read_attention(WeightReader* reader, const std::string& at, Layer* layer) const;
   base::Result<Ffn> read_ffn(WeightReader* reader, const std::string& at, const std::string& suffix,
-                             i32 index, i32 count, i32 ffn) const;
-  void run_rank(i32 rank);
-  void norm_rows(const std::vector<f32>& weight, const ActRows& out, i32 rank);
-  void project(const Layer& layer, i32 rank);
-  void finish_low_rank(const Layer& layer, i32 index, i32 rank);
+                             i32 width, Share mine) const;
+  base::Result<Ffn> read_expert(WeightReader* reader, const std::string& at, i32 expert) const;
+  void reserve_layers() override;
+  void reserve_scratch();
+  void run_layer(i32 index, i32 thread) override;
+
+  void attention(const Layer& layer, i32 index, i32 thread);
+  void project(const Layer& layer, const ActRows& x, i32 thread);
+  const ActRows& low_rank_queries(const Layer& layer, i32 thread);
+  void store_latents(const Layer& layer, i32 index, i32 thread);
   void store_index_key(const Layer& layer, i32 index, i32 row);
-  void project_queries(const Layer& layer, i32 rank);
-  void choose(i32 index, i32 row, i32 rank);
-  void attend_heads(const Layer& layer, i32 index, i32 rank);
-  void gather(i32 index, i32 row, i32 rank);
-  void gated(const Ffn& ffn, const ActView& x, i32 rows, const ActRows& out, i32 out_row, i32 rank);
-  void add_output(const PackedMatrix& m, const ActRows& x, i32 rank);
-  void dense_ffn(const Layer& layer, i32 rank);
-  void sparse_ffn(const Layer& layer, i32 rank);
-  void route(const Layer& layer, i32 row);
-  void order_by_expert();
-  void head_rows(i32 rank);
+  void project_queries(const Layer& layer, const ActRows& low, i32 thread);
+  void choose(i32 index, i32 thread);
+  void score(i32 index, i32 row, Share positions, i32 thread, f32* scores);
+  void pick(i32 row, const f32* scores, i32 thread);
+  void gather(i32 index, i32 row, i32 thread);
+  void attend(i32 index, i32 thread);
+  void leave_latent_space(const Layer& layer, i32 thread);
+
+  void gated(const Ffn& ffn, const ActView& x, i32 rows, const ActRows& out, i32 out_row,
+             i32 thread);
+  void sparse_ffn(const Layer& layer, const ActRows& x, i32 thread);
+  const Routing& route(const Layer& layer, const ActRows& x, i32 thread);
+  void choose_experts(const Layer& layer, const Routing& routing, i32 row) const;
+  void order_by_expert(const Routing& routing, i32 thread);
+  void add_experts(const Layer& layer, const Routing& routing, i32 thread);
+  void expert_leaf(const Layer& layer, const Routing& routing, i32 leaf, i32 thread, f32* out);
+
   u8* cached_row(i32 index, i32 page, i32 lane) const;
   u8* index_row(i32 index, i32 page, i32 lane) const;
   void load_cached(const u8* from, i32 count, f32* to) const;
   void store_cached(const f32* from, i32 count, u8* to) const;
-  i32 count() const { return step_->count; }
-  const i32* pages_of(i32 row) const {
-    return step_->page_table + static_cast<i64>(step_->rows[row].slot) * step_->pages_per_slot;
+  Scratch& scratch(i32 thread) { return scratch_[static_cast<size_t>(thread)]; }
+  const Selection& selection(i32 thread) const {
+    return narrow() ? scratch_[static_cast<size_t>(thread)].selection : selection_;
   }
+  i32 heads() const { return heads_.end - heads_.begin; }
 
   const GlmConfig config_;
   const i32 element_;  // bytes of a cached value
-  Crew& crew_;
-  const Kernels& kernels_;
-  ModelInfo info_;
+  // Of the whole model; then this rank's part. Heads below are numbered within it.
+  Leaves value_columns_, ffn_columns_, shared_columns_, expert_leaves_;
+  Share heads_{}, ffn_{}, shared_{}, experts_{};
   std::vector<Layer> layers_;
-  std::vector<f32> final_norm_;
-  PackedMatrix head_;
-  const TensorView* embedding_ = nullptr;
   std::vector<i32> index_place_;  // per layer: which indexer cache
 
-  Capacity capacity_;
   AlignedBytes cache_, index_cache_;  // [layer][page][16][values]
-  AlignedArray<f32> x_, low_, query_, index_query_, index_key_, index_weight_, partial_, logits_,
-      captured_;
-  AlignedArray<f32> router_logits_, gate_, up_, expert_out_;
-  AlignedArray<i32> selected_, selected_count_, chosen_, expert_row_, expert_begin_, expert_fill_;
-  AlignedArray<f32> chosen_weight_;
-  i64 logit_stride_ = 0, scores_stride_ = 0;
-  ActRows normed_, q_low_, head_in_, head_mid_, attended_, hidden_, expert_in_, expert_hidden_,
-      shared_hidden_;
-  struct Scratch {
-    AlignedArray<f32> keys, values, scores, row, query, latent;
-    AlignedArray<i32> order, pages;
-  };
-  std::vector<Scratch> scratch_;  // per rank
-  std::vector<Best> best_;
-  std::vector<i32> logit_rows_, capture_layers_;
-  i32 logit_count_ = 0;
-  RopeAngles angles_;
-  const Step* step_ = nullptr;
+  AlignedArray<f32> low_, query_, index_query_, index_key_, index_weight_, index_scores_;
+  AlignedArray<f32> expert_out_, shared_out_;
+  i64 scores_stride_ = 0;
+  ActRows q_low_, head_in_, head_mid_, attended_, hidden_, expert_hidden_, shared_hidden_;
+  Selection selection_;
+  Routing routing_;
+  bool was_narrow_ = false;
+  std::vector<Scratch> scratch_;  // per thread
 };
 
 }  // namespace llm

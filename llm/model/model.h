@@ -58,6 +58,7 @@ struct Capacity {
 // Switches of the ablation; none changes any result.
 struct StepTuning {
   bool fusion = true;  // few phases; off: one phase and barrier for each operation
+  bool comm = true;    // sum, residual and norm in one pass; off: copy, sum, add, norm, each apart
 };
 
 class Model {
@@ -79,6 +80,9 @@ class Model {
   virtual void embed(i32 token, f32* out) const = 0;
   virtual const PackedMatrix& head() const = 0;
   virtual Crew& crew() const = 0;
+  // Memory for a step's rows and page table that forward() reads in place wherever it computes.
+  // Zeroed; lives as long as the model. Once, after reserve().
+  virtual u8* step_memory(u64 bytes) = 0;
 };
 
 }  // namespace llm

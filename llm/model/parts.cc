@@ -26,18 +26,24 @@ Result<const TensorView*> WeightReader::tensor(const std::string& name, u64 rows
 }
 
 Result<PackedMatrix> WeightReader::matrix(const std::string& name, i32 rows, i32 cols) {
-  return slice(name, 0, 1, rows, cols);
+  return part(name, rows, {0, rows}, cols, {0, cols});
 }
 
 Result<PackedMatrix> WeightReader::slice(const std::string& name, i32 index, i32 count, i32 rows,
                                          i32 cols) {
-  const auto height = static_cast<u64>(rows);
-  const TensorView* found =
-      TRY(tensor(name, height * static_cast<u64>(count), static_cast<u64>(cols)));
-  const u64 begin = height * static_cast<u64>(index);
-  PackedMatrix packed = TRY(PackedMatrix::from_tensor(*found, precision_, begin, begin + height));
+  return part(name, rows * count, {index * rows, (index + 1) * rows}, cols, {0, cols});
+}
+
+Result<PackedMatrix> WeightReader::part(const std::string& name, i32 rows, Share mine, i32 cols,
+                                        Share my_cols) {
+  const TensorView* found = TRY(tensor(name, static_cast<u64>(rows), static_cast<u64>(cols)));
+  PackedMatrix packed = TRY(
+      PackedMatrix::from_tensor(*found, precision_,
+                                {static_cast<u64>(mine.begin), static_cast<u64>(mine.end),
+                                 static_cast<u64>(my_cols.begin), static_cast<u64>(my_cols.end)}));
   bytes_ += packed.bytes();
-  parameters_ += height * static_cast<u64>(cols);
+  parameters_ +=
+      static_cast<u64>(mine.end - mine.begin) * static_cast<u64>(my_cols.end - my_cols.begin);
   return packed;
 }
 

@@ -23,6 +23,9 @@ class WeightReader {
   base::Result<std::vector<f32>> vector(const std::string& name, i32 size);
   // Empty when there is none.
   base::Result<std::vector<f32>> optional_vector(const std::string& name, i32 size);
+  // Rows and columns of a matrix [rows, cols]; the rule of PackedMatrix::from_tensor holds.
+  base::Result<PackedMatrix> part(const std::string& name, i32 rows, Share mine, i32 cols,
+                                  Share my_cols);
   // One [rows, cols] slice of a tensor [count, rows, cols].
   base::Result<PackedMatrix> slice(const std::string& name, i32 index, i32 count, i32 rows,
                                    i32 cols);
