@@ -51,6 +51,7 @@ struct ServeArguments {
   std::string store;
   std::string listen = "127.0.0.1:7440";
   bool steal = false;
+  int lease_s = 15;
 };
 // Serves until SIGTERM or SIGINT.
 base::Status serve(const ServeArguments& arguments);

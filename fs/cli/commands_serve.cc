@@ -24,6 +24,10 @@ Status serve(const ServeArguments& arguments) {
   server::Server::Options options;
   options.listen = arguments.listen;
   options.steal = arguments.steal;
+  if (arguments.lease_s < 2 || arguments.lease_s > 3600) {
+    return Error(ErrorCode::kInvalidArgument, "a lease lasts 2 to 3600 seconds");
+  }
+  options.lease_us = i64{arguments.lease_s} * 1'000'000;
   auto server = TRY(server::Server::start(arguments.store, options));
   std::printf("serving %s on port %d\n", arguments.store.c_str(), server->port());
   std::fflush(stdout);

@@ -50,6 +50,10 @@ void add_mount(CLI::App& app, Arguments& to) {
   command->add_flag("--read-only", spec.read_only, "refuse changes");
   command->add_flag("--noexec", spec.no_exec, "refuse to run programs from the mount");
   command->add_flag("--steal", spec.steal, "fence whoever has the workspace mounted now");
+  command->add_flag("--private", spec.private_mount,
+                    "of a server's workspace: hold its lease, so that changes cost no round trip");
+  command->add_option("--journal", spec.journal,
+                      "folder for a private mount's journal; else one by its names");
   command->add_flag("--audit-reads", spec.audit_reads, "see every open; costs about 20 us each");
   command->add_flag("--write-back", spec.write_back, "let the kernel collect small overwrites");
   command->add_option("--threads", spec.threads, "readers of the device")->capture_default_str();
@@ -102,6 +106,8 @@ void add_other_commands(CLI::App& app, Arguments& to) {
   CLI::App* serve = with_store(app, to, "serve", "let other machines mount (agentfsd)");
   serve->add_option("--listen", to.serve.listen, "HOST:PORT")->capture_default_str();
   serve->add_flag("--steal", to.serve.steal, "fence whoever has the workspaces mounted now");
+  serve->add_option("--lease-seconds", to.serve.lease_s, "how long a private mount may be silent")
+      ->capture_default_str();
   CLI::App* token = with_store(app, to, "token", "a token that lets a mount in");
   token->add_option("-w,--workspace", to.token.workspace, "or * for every one")
       ->capture_default_str();

@@ -142,7 +142,8 @@ class Bridge : public fuse::Handler {
   std::atomic<bool> dirty_{false};   // committed and not synced
   std::atomic<bool> fenced_{false};  // another holder has the workspace: nothing is accepted
   bool stopping_ = false;
-  bool failed_ = false;  // a sync failed: nothing is promised any more
+  bool in_trouble_ = false;  // syncs fail; the syncer's own
+  bool failed_ = false;      // a sync failed: nothing is promised any more
   std::thread syncer_;
 };
 

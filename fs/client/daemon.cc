@@ -1,9 +1,11 @@
 #include "fs/client/daemon.h"
 
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "fs/client/control.h"
 #include "fs/client/invalidator.h"
+#include "fs/client/leased_workspace.h"
 #include "fs/client/memory_workspace.h"
 #include "fs/client/remote_workspace.h"
 #include "fs/client/status.h"
@@ -34,7 +36,8 @@ namespace {
 struct Opened {
   std::unique_ptr<Store> store;
   std::unique_ptr<Workspace> workspace;
-  RemoteWorkspace* remote = nullptr;  // `workspace`, when a server has it
+  RemoteWorkspace* remote = nullptr;  // `workspace`, when a server shares it
+  LeasedWorkspace* leased = nullptr;  // `workspace`, when we hold the lease of a server's
   bool is_local() const { return store != nullptr; }
 };
 
@@ -49,6 +52,14 @@ Result<Opened> open_spec(const MountSpec& spec) {
     return opened;
   }
   if (auto address = TRY(parse_remote(spec.store))) {
+    if (spec.private_mount && !spec.read_only) {
+      LeasedWorkspace::Options options{*address, spec.token, spec.journal, spec.steal};
+      if (options.journal_folder.empty()) options.journal_folder = default_journal(spec);
+      auto leased = TRY(LeasedWorkspace::open(std::move(options)));
+      opened.leased = leased.get();
+      opened.workspace = std::move(leased);
+      return opened;
+    }
     auto remote = TRY(RemoteWorkspace::connect(*address, spec.token, spec.read_only));
     opened.remote = remote.get();
     opened.workspace = std::move(remote);
@@ -132,13 +143,23 @@ std::string control_path(const std::string& store, const std::string& workspace)
   return store + "/run/" + workspace + ".sock";
 }
 
+std::string default_journal(const MountSpec& spec) {
+  const char* home = std::getenv("HOME");
+  std::string base = ::geteuid() == 0 || home == nullptr
+                         ? "/var/lib/agentfs"
+                         : std::string(home) + "/.local/state/agentfs";
+  // One server's workspace on one folder: the same journal again after a restart.
+  std::string names = spec.store + "\n" + spec.folder;
+  return base + "/" + std::to_string(base::xxh3(base::as_bytes(names)));
+}
+
 namespace {
 
 fuse::MountOptions mount_options_of(const MountSpec& spec, const Opened& opened) {
   fuse::MountOptions options;
-  options.source = opened.is_local()          ? spec.store + ":" + spec.workspace
-                   : opened.remote != nullptr ? spec.store
-                                              : "agentfs";
+  options.source = opened.is_local() ? spec.store + ":" + spec.workspace
+                   : opened.remote != nullptr || opened.leased != nullptr ? spec.store
+                                                                          : "agentfs";
   options.read_only = spec.read_only;
   options.no_exec = spec.no_exec;
   options.allow_other = spec.allow_other;
@@ -187,6 +208,14 @@ Status run_mount(const MountSpec& spec, const std::function<void()>& ready) {
     opened.remote->start({[&](const auto& list) { invalidator.drop(list); },
                           [&](u64 request_id) { bridge.granted(request_id); },
                           [&] { invalidator.drop_all(); }});
+  }
+  if (opened.leased != nullptr) {
+    opened.leased->start([&](const std::vector<Ino>& known) {
+      invalidator.drop_all();
+      std::vector<Invalidation> list;
+      for (Ino ino : known) list.push_back({Invalidation::Kind::kData, ino, ""});
+      invalidator.drop(list);
+    });
   }
   signals.start([&] {
     (void)fuse::unmount(spec.folder, true);

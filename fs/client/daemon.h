@@ -11,8 +11,10 @@
 namespace fs {
 
 struct MountSpec {
-  std::string store;  // folder, or agentfs://HOST:PORT/WORKSPACE; empty: in memory
-  std::string token;  // for a server
+  std::string store;           // folder, or agentfs://HOST:PORT/WORKSPACE; empty: in memory
+  std::string token;           // for a server
+  bool private_mount = false;  // of a server's workspace: hold its lease, change it here
+  std::string journal;         // folder of a private mount's journal; empty: one by its names
   std::string workspace = "main";
   std::string folder;  // where it appears
   Durability durability = Durability::kFsync;
@@ -31,6 +33,9 @@ struct MountSpec {
 
 // Where the running mount of a workspace listens.
 std::string control_path(const std::string& store, const std::string& workspace);
+
+// Where a private mount keeps its journal unless it is told.
+std::string default_journal(const MountSpec& spec);
 
 // Serves until the end. `ready` is called once, when the folder answers.
 base::Status run_mount(const MountSpec& spec, const std::function<void()>& ready);

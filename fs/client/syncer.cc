@@ -42,15 +42,24 @@ void Bridge::sync_loop() {
 
 void Bridge::sync_once() {
   dirty_ = false;
+  int error = 0;
   if (workspace_.synced_seq() < committed_.load()) {
     base::Status synced = workspace_.sync();
-    if (!synced.ok()) {
+    bool later = !synced.ok() && synced.error().code() == base::ErrorCode::kUnavailable;
+    if (!synced.ok() && !std::exchange(in_trouble_, true)) {
       base::log_error("client", synced.error().message());
-      std::lock_guard lock(sync_mutex_);
+    }
+    if (synced.ok()) in_trouble_ = false;
+    std::lock_guard lock(sync_mutex_);
+    // Nothing is lost while the server is away; only those who wait now are told so.
+    if (later) {
+      error = EIO;
+      dirty_ = true;
+    } else if (!synced.ok()) {
       failed_ = true;
     }
   }
-  release_waiting(workspace_.synced_seq(), failed_ ? EIO : 0);
+  release_waiting(workspace_.synced_seq(), failed_ ? EIO : error);
 }
 
 void Bridge::keep_lease() {

@@ -8,8 +8,8 @@ namespace fs {
 
 using Kind = LeaseMessage::Kind;
 
-void LeaseServer::restart(Epoch last_epoch, i64 now) {
-  holder_ = 0;
+void LeaseServer::restart(Epoch last_epoch, i64 now, ClientId last_holder) {
+  holder_ = last_holder;
   viewers_.clear();
   epoch_ = std::max(epoch_, last_epoch) + 1;  // whoever held it is fenced
   until_ = FS_MUTANT(kRestartGrantsAtOnce) ? now : now + terms_.server_span();

@@ -66,7 +66,8 @@ class LeaseServer {
   explicit LeaseServer(LeaseTerms terms) : terms_(terms) {}
   // After a restart of the server: nobody is granted anything until every old lease must have
   // ended.
-  void restart(Epoch last_epoch, i64 now);
+  // `last_holder`, when it is known, may come back at once: it excludes nobody but its former self.
+  void restart(Epoch last_epoch, i64 now, ClientId last_holder = 0);
 
   std::vector<LeaseMessage> on(const LeaseMessage& message, i64 now);
   // The lease ends when its time is over. Call before and between messages.
@@ -106,6 +107,8 @@ class LeaseClient {
   LeaseClient(ClientId id, LeaseTerms terms, u64 first_nonce = 0)
       : id_(id), terms_(terms), nonce_(first_nonce) {}
 
+  // REQUIRES: no lease was ever granted.
+  void set_terms(LeaseTerms terms) { terms_ = terms; }
   LeaseMessage acquire(i64 now, bool recall);
   LeaseMessage renew(i64 now);
   LeaseMessage view();

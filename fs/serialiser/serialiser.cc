@@ -61,6 +61,14 @@ u64 Serialiser::references_of(Ino ino) const {
   return sum;
 }
 
+std::vector<Ino> Serialiser::referenced() const {
+  std::vector<Ino> all;
+  for (const auto& [session, counts] : references_) {
+    for (const auto& [ino, count] : counts) all.push_back(ino);
+  }
+  return all;
+}
+
 base::Result<Node*> Serialiser::find_node(Ino ino) {
   auto at = nodes_.find(ino);
   if (at != nodes_.end()) return &at->second;

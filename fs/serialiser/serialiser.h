@@ -87,6 +87,8 @@ class Serialiser {
   size_t evict(size_t nodes_max);
   size_t resident_nodes() const { return nodes_.size(); }
 
+  // Inodes that some session's kernel knows.
+  std::vector<Ino> referenced() const;
   // Orphans that no session references, as after a restart; reclaims them with EndSession.
   base::Result<std::vector<Ino>> orphans();
   // Names the exact extents of a range, for Defragment.

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
@@ -33,22 +34,43 @@ std::string seq_payload(Seq seq) {
 
 }  // namespace
 
-Host::Host(std::unique_ptr<Workspace> workspace, base::Clock& clock)
-    : workspace_(std::move(workspace)), clock_(clock) {
-  watcher_ = std::thread([this] { watch(); });
+Result<std::unique_ptr<Host>> Host::open(Store& store, const std::string& workspace,
+                                         const OpenOptions& options, LeaseTerms terms,
+                                         base::Clock& clock) {
+  std::unique_ptr<Host> host(new Host(store, workspace, options, terms, clock));
+  host->open_options_.publish = host->open_options_.follow = true;
+  TRY(host->reopen());
+  host->writer_ = TRY(host->workspace_->replica()->writer());
+  host->start_lease();
+  host->watcher_ = std::thread([raw = host.get()] { raw->watch(); });
+  return host;
+}
+
+Status Host::reopen() {
+  workspace_ = TRY(store_.open_workspace(name_, open_options_));
+  return {};
 }
 
 Host::~Host() {
   (void)close();
 }
 
-void Host::serve(wire::Connection& connection, bool read_only) {
+void Host::serve(wire::Connection& connection, const Guest& guest) {
   SessionId id = 0;
   {
     std::lock_guard lock(mutex_);
     if (closing_) return;
+    std::string why_not = refusal(guest);
+    if (!why_not.empty()) {
+      (void)connection.send(MessageType::kRefused, 0, why_not);
+      return;
+    }
     id = next_session_++;
-    sessions_[id] = {&connection, read_only};
+    std::string client = guest.client.empty() ? "session " + std::to_string(id) : guest.client;
+    sessions_[id] = {&connection, guest, client_id(client)};
+    if (guest.read_only && guest.profile == wire::Profile::kShared) {
+      tell(lease_.on({LeaseMessage::Kind::kView, sessions_[id].client}, now()));
+    }
     wire::Welcome welcome{wire::kVersion, id, workspace_->last_seq(), workspace_->info().name};
     if (!connection.send(MessageType::kWelcome, 0, wire::encode_welcome(welcome)).ok()) {
       sessions_.erase(id);
@@ -67,14 +89,23 @@ bool Host::handle(SessionId id, const wire::Frame& frame) {
     case MessageType::kCall:
       call(id, frame);
       return true;
+    case MessageType::kLease:
+    case MessageType::kAppend:
+    case MessageType::kFetch:
+    case MessageType::kPull:
+    case MessageType::kRescue: {
+      std::lock_guard lock(mutex_);
+      return private_frame(id, frame);
+    }
     case MessageType::kAcknowledge:
       acknowledged(id, frame.header.id);
       return true;
     case MessageType::kPing: {
       std::lock_guard lock(mutex_);
       auto session = sessions_.find(id);
-      return session != sessions_.end() &&
-             session->second.connection->send(MessageType::kPong, frame.header.id, "").ok();
+      if (session == sessions_.end()) return false;
+      session->second.connection->post(MessageType::kPong, frame.header.id, "");
+      return true;
     }
     case MessageType::kSync: {
       if (frame.payload.size() != sizeof(Seq)) return false;
@@ -83,10 +114,9 @@ bool Host::handle(SessionId id, const wire::Frame& frame) {
       if (!synced.ok()) base::log_error("server", synced.error().message());
       std::lock_guard lock(mutex_);
       auto session = sessions_.find(id);
-      return synced.ok() && session != sessions_.end() &&
-             session->second.connection
-                 ->send(MessageType::kSynced, frame.header.id, seq_payload(*synced))
-                 .ok();
+      if (!synced.ok() || session == sessions_.end()) return false;
+      session->second.connection->post(MessageType::kSynced, frame.header.id, seq_payload(*synced));
+      return true;
     }
     default:
       return false;  // goodbye, or something that is not for us
@@ -94,22 +124,27 @@ bool Host::handle(SessionId id, const wire::Frame& frame) {
 }
 
 Result<Seq> Host::sync(Seq wanted) {
+  std::shared_ptr<Workspace> workspace;
+  {
+    std::lock_guard lock(mutex_);
+    workspace = workspace_;
+  }
   std::lock_guard lock(sync_mutex_);
-  if (workspace_->synced_seq() < wanted) TRY(workspace_->sync());
-  return workspace_->synced_seq();
+  if (workspace->synced_seq() < wanted) TRY(workspace->sync());
+  return workspace->synced_seq();
 }
 
 void Host::call(SessionId id, const wire::Frame& frame) {
   std::lock_guard lock(mutex_);
   auto session = sessions_.find(id);
-  if (session == sessions_.end()) return;
+  if (session == sessions_.end() || !session->second.may_share()) return;
   effects_.clear();
   auto call = wire::decode_call(frame.payload);
   u64 number = next_request_++;
   std::string bytes;
   if (!call) {
     effects_.reply.error = EPROTO;
-  } else if (session->second.read_only && !is_read(call->request.operation)) {
+  } else if (session->second.guest.read_only && !is_read(call->request.operation)) {
     effects_.reply.error = EROFS;
   } else {
     Request& request = call->request;
@@ -140,7 +175,8 @@ void Host::call(SessionId id, const wire::Frame& frame) {
     }
     if (effects_.reply_later) waiting_locks_[number] = {id, frame.header.id};
   }
-  answer(id, frame.header.id, wire::encode_answer(effects_, bytes), effects_.invalidations);
+  answer(id, MessageType::kAnswer, frame.header.id, wire::encode_answer(effects_, bytes),
+         effects_.invalidations);
   send_granted(effects_.granted);
 }
 
@@ -160,24 +196,26 @@ bool Host::read_pieces(const Reply& reply, std::string& bytes) {
 }
 
 // Under the lock.
-void Host::answer(SessionId id, u64 call, std::string payload,
+void Host::answer(SessionId id, MessageType type, u64 call, std::string payload,
                   const std::vector<Invalidation>& list) {
-  if (!list.empty() && sessions_.size() > 1) {
-    Held held{id, call, std::move(payload), {}, clock_.monotonic_us() + wire::kExpelAfterMs * 1000};
+  bool watched = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& item) {
+    return item.first != id && item.second.may_share();
+  });
+  if (!list.empty() && watched) {
+    i64 patience_us = i64{wire::kExpelAfterMs} * 1000;
+    Held held{id, type, call, std::move(payload), {}, now() + patience_us};
     u64 number = next_invalidation_++;
     std::string invalidations = wire::encode_invalidations(list);
     for (auto& [other, session] : sessions_) {
-      if (other == id) continue;
+      if (other == id || !session.may_share()) continue;
       held.waiting_for.insert(other);
-      if (!session.connection->send(MessageType::kInvalidate, number, invalidations).ok()) {
-        session.connection->shutdown();  // its own thread ends it, which counts as acknowledged
-      }
+      // If this fails its own thread ends the session, which counts as acknowledged.
+      session.connection->post(MessageType::kInvalidate, number, invalidations);
     }
     held_.emplace(number, std::move(held));
     return;
   }
-  Status sent = sessions_[id].connection->send(MessageType::kAnswer, call, payload);
-  if (!sent.ok()) sessions_[id].connection->shutdown();
+  sessions_[id].connection->post(type, call, payload);
 }
 
 void Host::acknowledged(SessionId id, u64 invalidation) {
@@ -188,10 +226,7 @@ void Host::acknowledged(SessionId id, u64 invalidation) {
   held.waiting_for.erase(id);
   if (!held.waiting_for.empty()) return;
   auto to = sessions_.find(held.to);
-  if (to != sessions_.end() &&
-      !to->second.connection->send(MessageType::kAnswer, held.call, held.payload).ok()) {
-    to->second.connection->shutdown();
-  }
+  if (to != sessions_.end()) to->second.connection->post(held.type, held.call, held.payload);
   held_.erase(found);
 }
 
@@ -203,7 +238,7 @@ void Host::send_granted(const std::vector<u64>& requests) {
     waiting_locks_.erase(found);
     auto session = sessions_.find(id);
     if (session == sessions_.end()) continue;
-    (void)session->second.connection->send(MessageType::kGranted, call, "");
+    session->second.connection->post(MessageType::kGranted, call, "");
   }
 }
 
@@ -211,18 +246,17 @@ void Host::end_session(SessionId id) {
   std::vector<u64> owed;
   {
     std::lock_guard lock(mutex_);
-    sessions_.erase(id);
+    auto ended = sessions_.find(id);
+    Session session = ended->second;
+    sessions_.erase(ended);
+    end_lease_session(session);
     std::erase_if(waiting_locks_, [&](const auto& item) { return item.second.first == id; });
-    Request request;
-    request.id = next_request_++;
-    request.session = id;
-    last_ns_ = request.now_ns = std::max(last_ns_ + 1, clock_.wall_us() * 1000);
-    request.operation = EndSession{};
-    effects_.clear();
-    workspace_->perform(request, {}, effects_);
-    Status stored = workspace_->commit();
-    if (!stored.ok()) base::log_error("server", stored.error().message());
-    send_granted(effects_.granted);
+    ended_viewers_.push_back(id);
+    // A holder's records continue the log: while there is one, nothing else may write to it.
+    if (!writer_.open) {
+      Status stored = reclaim();
+      if (!stored.ok()) base::log_error("server", stored.error().message());
+    }
     for (const auto& [number, held] : held_) {
       if (held.waiting_for.contains(id)) owed.push_back(number);
     }
@@ -237,9 +271,9 @@ void Host::watch() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
     closing_changed_.wait_for(lock, pause);
-    i64 now = clock_.monotonic_us();
+    lease_.tick(now());
     for (const auto& [number, held] : held_) {
-      if (held.deadline_us > now) continue;
+      if (held.deadline_us > now()) continue;
       for (SessionId late : held.waiting_for) {
         auto session = sessions_.find(late);
         if (session == sessions_.end()) continue;
@@ -248,17 +282,18 @@ void Host::watch() {
         session->second.connection->shutdown();
       }
     }
-    Seq last = workspace_->last_seq();
+    std::shared_ptr<Workspace> workspace = workspace_;
+    Seq last = workspace->last_seq();
     lock.unlock();
     if (auto synced = sync(last); !synced.ok()) {
       base::log_error("server", synced.error().message());
     }
-    if (Status kept = workspace_->keep(); !kept.ok()) {
+    if (Status kept = workspace->keep(); !kept.ok()) {
       base::log_error("server", kept.error().message());
     }
-    if (workspace_->wants_checkpoint()) {
+    if (workspace->wants_checkpoint()) {
       std::lock_guard sync_lock(sync_mutex_);
-      Status folded = workspace_->checkpoint();
+      Status folded = workspace->checkpoint();
       if (!folded.ok()) base::log_error("server", folded.error().message());
     }
     lock.lock();

@@ -68,7 +68,7 @@ void Server::serve(wire::Connection& connection) {
   admitted->first->serve(connection, admitted->second);
 }
 
-Result<std::pair<Host*, bool>> Server::admit(const wire::Frame& frame) {
+Result<std::pair<Host*, Host::Guest>> Server::admit(const wire::Frame& frame) {
   auto hello = wire::decode_hello(frame.payload);
   if (frame.header.type != MessageType::kHello || !hello) {
     return Error(ErrorCode::kInvalidArgument, "this port speaks AgentFS only");
@@ -83,7 +83,12 @@ Result<std::pair<Host*, bool>> Server::admit(const wire::Frame& frame) {
                                              "', not '" + hello->workspace + "'");
   }
   Host* host = TRY(host_of(hello->workspace));
-  return std::pair{host, hello->read_only || !claims.write};
+  bool read_only = hello->read_only || !claims.write;
+  if (hello->profile == wire::Profile::kPrivate && (read_only || hello->client.empty())) {
+    return Error(ErrorCode::kPermission, "the token does not let a mount change the workspace");
+  }
+  std::string agent = claims.agent.empty() ? "a mount without a name" : claims.agent;
+  return std::pair{host, Host::Guest{agent, hello->client, hello->profile, read_only}};
 }
 
 Result<Host*> Server::host_of(const std::string& workspace) {
@@ -92,10 +97,10 @@ Result<Host*> Server::host_of(const std::string& workspace) {
   if (stopped_) return Error(ErrorCode::kUnavailable, "the server is ending");
   if (found != hosts_.end()) return found->second.get();
   OpenOptions open_options;
-  open_options.publish = true;
   open_options.steal = options_.steal;
-  auto opened = TRY(store_->open_workspace(workspace, open_options));
-  auto host = std::make_unique<Host>(std::move(opened), base::system_clock());
+  LeaseTerms terms;
+  terms.duration = options_.lease_us;
+  auto host = TRY(Host::open(*store_, workspace, open_options, terms, base::system_clock()));
   Host* raw = host.get();
   hosts_[workspace] = std::move(host);
   return raw;

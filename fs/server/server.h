@@ -23,6 +23,7 @@ class Server {
     std::string listen = "127.0.0.1:7440";
     size_t connections_max = 256;
     bool steal = false;
+    i64 lease_us = 15'000'000;  // of private mounts
   };
   static base::Result<std::unique_ptr<Server>> start(const std::string& store_folder,
                                                      const Options& options);
@@ -36,7 +37,7 @@ class Server {
       : store_(std::move(store)), key_(std::move(key)), options_(std::move(options)) {}
   void accept_loop();
   void serve(wire::Connection& connection);
-  base::Result<std::pair<Host*, bool>> admit(const wire::Frame& frame);
+  base::Result<std::pair<Host*, Host::Guest>> admit(const wire::Frame& frame);
   base::Result<Host*> host_of(const std::string& workspace);
 
   std::unique_ptr<Store> store_;

@@ -50,6 +50,8 @@ struct SnapshotInfo {
   i64 created_ns = 0;
 };
 
+class Replica;
+
 class Workspace {
  public:
   virtual ~Workspace() = default;
@@ -83,6 +85,8 @@ class Workspace {
   virtual WorkspaceInfo info() const = 0;
   // Clean end: orphans of this mount reclaimed, journal synced, lease given back.
   virtual base::Status close() = 0;
+  // What a server needs to follow a mount that changes the workspace (fs/store/replica.h), or null.
+  virtual Replica* replica() { return nullptr; }
 };
 
 struct Difference {
@@ -103,6 +107,9 @@ struct OpenOptions {
   bool steal = false;  // take it although another holder has it: that one is fenced
   u64 bytes_quota = u64{1} << 50;
   u64 inodes_quota = u64{1} << 40;
+  // Another machine may still hold records that continue this log: reclaim nothing, neither at the
+  // start nor at the end.
+  bool follow = false;
   bool publish = false;  // several sessions share it: fill Effects::invalidations
 };
 

@@ -73,8 +73,8 @@ Status WorkspaceImpl::recover(const OpenOptions& options) {
   Serialiser::Options serialiser_options;
   serialiser_options.workspace = row_.row.number;
   serialiser_options.epoch = lease_.epoch;
-  serialiser_options.bytes_quota = options.bytes_quota;
-  serialiser_options.inodes_quota = options.inodes_quota;
+  serialiser_options.bytes_quota = bytes_quota_ = options.bytes_quota;
+  serialiser_options.inodes_quota = inodes_quota_ = options.inodes_quota;
   serialiser_options.publish = options.publish;
   const Point& point = row_.row.point;
   serialiser_ = std::make_unique<Serialiser>(TRY(store_.load(point, serialiser_options, places_)));
@@ -102,6 +102,8 @@ Status WorkspaceImpl::recover(const OpenOptions& options) {
   journal_options.epoch = lease_.epoch;
   journal_ = TRY(Journal::open(journal_options, end, &places_));
   if (serialiser_->last_seq() == 0) TRY(make_root());
+  follow_ = options.follow;
+  if (follow_) return commit();
   // References died with the last mount: what it had unlinked goes now.
   Effects effects;
   Request request;
@@ -263,11 +265,13 @@ WorkspaceInfo WorkspaceImpl::info() const {
 
 Status WorkspaceImpl::close() {
   if (std::exchange(closed_, true)) return {};
-  Effects effects;
-  Request request;
-  request.now_ns = store_.clock().wall_us() * 1000;
-  request.operation = EndSession{};
-  perform(request, {}, effects);
+  if (!follow_) {
+    Effects effects;
+    Request request;
+    request.now_ns = store_.clock().wall_us() * 1000;
+    request.operation = EndSession{};
+    perform(request, {}, effects);
+  }
   TRY(commit());
   TRY(sync());
   std::lock_guard lock(state_mutex_);

@@ -3,6 +3,7 @@
 // for the short ends of a checkpoint, never while a file is synced.
 #pragma once
 
+#include "fs/store/replica.h"
 #include "fs/store/store_impl.h"
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace fs {
 
-class WorkspaceImpl : public Workspace {
+class WorkspaceImpl : public Workspace, public Replica {
  public:
   static base::Result<std::unique_ptr<Workspace>> open(StoreImpl& store, std::string name,
                                                        Versioned<WorkspaceRow> row, LeaseRow lease,
@@ -31,6 +32,16 @@ class WorkspaceImpl : public Workspace {
   Seq synced_seq() const override;
   WorkspaceInfo info() const override;
   base::Status close() override;
+  Replica* replica() override { return this; }
+
+  ReplicaBase base() const override;
+  base::Status take(std::string_view record, base::ByteView data,
+                    std::vector<Invalidation>& changed) override;
+  base::Result<std::shared_ptr<const std::string>> fetch(u64 id) override;
+  base::Status records(Seq from, const Visit& visit) override;
+  base::Result<WriterRow> writer() override;
+  base::Status set_writer(const WriterRow& row) override;
+  void abandon() override;
 
  private:
   WorkspaceImpl(StoreImpl& store, std::string name, Versioned<WorkspaceRow> row, LeaseRow lease)
@@ -53,6 +64,8 @@ class WorkspaceImpl : public Workspace {
   i64 renew_at_us_ = 0;
   bool fenced_ = false;
   bool closed_ = false;
+  bool follow_ = false;
+  u64 bytes_quota_ = 0, inodes_quota_ = 0;
   std::mutex checkpoint_mutex_;  // one at a time; taken before state_mutex_
   u64 log_bytes_ = 0;            // since the last checkpoint
   // Log data below this is in packs since the checkpoint before the last: reads that were on their

@@ -104,13 +104,27 @@ void Mount::abandon() {
   daemon_.reset();
 }
 
-Served::Served(const std::string& store) {
+std::string Mount::messages() const {
+  return base::read_file(place_ / "log").value_or("");
+}
+
+int Served::pid() const {
+  return process_ ? process_->pid() : -1;
+}
+
+std::string Served::messages() const {
+  return base::read_file(place_ / "err").value_or("");
+}
+
+Served::Served(const std::string& store, std::vector<std::string> options, int port) {
   base::ProcessSpec spec;
-  spec.argv = {agentfs_program(), "serve", store, "--listen", "127.0.0.1:0", "--steal"};
-  base::Process::Options options;
-  options.stdout_path = place_ / "out";
-  options.stderr_path = place_ / "err";
-  auto started = base::Process::start(spec, options);
+  std::string listen = "127.0.0.1:" + std::to_string(port);
+  spec.argv = {agentfs_program(), "serve", store, "--listen", listen, "--steal"};
+  spec.argv.insert(spec.argv.end(), options.begin(), options.end());
+  base::Process::Options process;
+  process.stdout_path = place_ / "out";
+  process.stderr_path = place_ / "err";
+  auto started = base::Process::start(spec, process);
   if (!started.ok()) {
     ADD_FAILURE() << started.error().message();
     return;

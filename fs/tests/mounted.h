@@ -38,6 +38,8 @@ class Mount {
   // SIGKILL to the daemon; the dead mount is cleared away.
   void kill();
   int daemon_pid() const;
+  // What the daemon has written so far.
+  std::string messages() const;
 
  private:
   base::TempDir place_{"agentfs-mount"};
@@ -49,11 +51,16 @@ class Mount {
 // `agentfs serve` on a free port of this machine, ended at the end.
 class Served {
  public:
-  explicit Served(const std::string& store);
+  // Port 0 takes a free one.
+  explicit Served(const std::string& store, std::vector<std::string> options = {}, int port = 0);
   ~Served() { stop(); }
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
   std::string address(const std::string& workspace = "main") const;
+  int port() const { return port_; }
+  int pid() const;
+  // What it has written to standard error so far.
+  std::string messages() const;
   void stop();
   void kill();
 

@@ -62,7 +62,55 @@ Connection::Connection(int fd) : fd_(fd) {
 }
 
 Connection::~Connection() {
+  shutdown();
+  if (drainer_.joinable()) drainer_.join();
   ::close(fd_);
+}
+
+void Connection::post(MessageType type, u64 id, std::string_view payload) {
+  std::string frame;
+  frame.reserve(kHeaderBytes + payload.size());
+  append_frame(frame, type, id, payload);
+  std::lock_guard lock(send_mutex_);
+  size_t taken = 0;
+  if (backlog_.empty()) {
+    ssize_t sent = ::send(fd_, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) taken = static_cast<size_t>(sent);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+      ::shutdown(fd_, SHUT_RDWR);
+      return;
+    }
+  }
+  if (taken == frame.size() || closing_) return;
+  backlog_.append(frame, taken);
+  if (backlog_.size() > kBacklogBytesMax) ::shutdown(fd_, SHUT_RDWR);
+  if (!drainer_.joinable()) drainer_ = std::thread([this] { drain(); });
+  backlog_changed_.notify_all();
+}
+
+void Connection::drain() {
+  std::unique_lock lock(send_mutex_);
+  while (!closing_) {
+    if (backlog_.empty()) {
+      backlog_changed_.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    pollfd wait{fd_, POLLOUT, 0};
+    int ready = ::poll(&wait, 1, kExpelAfterMs);
+    lock.lock();
+    if (ready < 0 && errno == EINTR) continue;
+    ssize_t sent = ready <= 0
+                       ? -1
+                       : ::send(fd_, backlog_.data(), backlog_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && ready > 0 && errno == EAGAIN) continue;
+    if (sent < 0) {
+      ::shutdown(fd_, SHUT_RDWR);  // the one who receives ends the session
+      backlog_.clear();
+      return;
+    }
+    backlog_.erase(0, static_cast<size_t>(sent));
+  }
 }
 
 Result<std::unique_ptr<Connection>> Connection::dial(const std::string& address) {
@@ -89,6 +137,10 @@ Status Connection::send(MessageType type, u64 id, std::string_view payload) {
   append_frame(frame, type, id, payload);
   std::string_view left = frame;
   std::lock_guard lock(send_mutex_);
+  if (!backlog_.empty()) {
+    backlog_.append(frame);
+    return {};
+  }
   while (!left.empty()) {
     ssize_t sent = ::send(fd_, left.data(), left.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
@@ -130,6 +182,9 @@ Result<Frame> Connection::receive() {
 
 void Connection::shutdown() {
   ::shutdown(fd_, SHUT_RDWR);
+  std::lock_guard lock(send_mutex_);
+  closing_ = true;
+  backlog_changed_.notify_all();
 }
 
 Result<std::unique_ptr<Listener>> Listener::open(const std::string& address) {

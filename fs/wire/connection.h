@@ -6,13 +6,16 @@
 #include "base/result.h"
 #include "fs/wire/message.h"
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 namespace fs::wire {
 
 inline constexpr int kDeadAfterMs = 15'000;
+inline constexpr size_t kBacklogBytesMax = 64u << 20;
 
 struct Frame {
   Header header;
@@ -31,6 +34,10 @@ class Connection {
 
   // Thread-safe.
   base::Status send(MessageType type, u64 id, std::string_view payload);
+  // As send(), but never waits for the peer: what it does not take at once goes out, in order, from
+  // a thread of our own. A peer that takes nothing for kExpelAfterMs, or lets kBacklogBytesMax pile
+  // up, loses the connection.
+  void post(MessageType type, u64 id, std::string_view payload);
   // One thread at a time.
   base::Result<Frame> receive();
   // Ends a receive() that waits, for good. Thread-safe.
@@ -38,8 +45,14 @@ class Connection {
 
  private:
   base::Status read_exactly(char* out, size_t length);
+  void drain();
   int fd_;
-  std::mutex send_mutex_;
+  std::mutex send_mutex_;  // guards what follows, and the order of what is sent
+  std::string backlog_;    // posted and not taken yet
+  bool closing_ = false;
+  std::condition_variable backlog_changed_;
+  std::thread drainer_;  // started by the first backlog
+
   std::string buffer_;  // received and not used yet
   size_t used_ = 0;
 };

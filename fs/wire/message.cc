@@ -157,19 +157,47 @@ template <class A>
 void fields(A& a, Invalidation& v) {
   a(v.kind, v.ino, v.name);
 }
+template <class A>
+void fields(A& a, LeaseMessage& v) {
+  a(v.kind, v.client, v.epoch, v.seq, v.flag, v.nonce);
+}
 // NOLINTEND(misc-use-internal-linkage)
 }  // namespace fs
 
 namespace fs::wire {
+// NOLINTBEGIN(misc-use-internal-linkage): found by argument-dependent look-up
+template <class A>
+void fields(A& a, Batch::Item& v) {
+  a(v.record, v.data);
+}
+// NOLINTEND(misc-use-internal-linkage)
 namespace {
 
 template <class A>
 void fields(A& a, Hello& v) {
-  a(v.version, v.token, v.workspace, v.read_only);
+  a(v.version, v.token, v.workspace, v.read_only, v.profile, v.client);
 }
 template <class A>
 void fields(A& a, Welcome& v) {
   a(v.version, v.session, v.last_seq, v.workspace);
+}
+
+template <class A>
+void fields(A& a, LeaseNews& v) {
+  a(v.message, v.duration_us, v.holder, v.number, v.root, v.root_seq, v.head, v.bytes_quota,
+    v.inodes_quota);
+}
+template <class A>
+void fields(A& a, Appended& v) {
+  a(v.error, v.head, v.root, v.root_seq);
+}
+template <class A>
+void fields(A& a, Batch& v) {
+  a(v.epoch, v.number, v.items);
+}
+template <class A>
+void fields(A& a, Rescued& v) {
+  a(v.error, v.fork);
 }
 
 template <class T>
@@ -237,6 +265,37 @@ std::string encode_welcome(const Welcome& welcome) {
 }
 std::optional<Welcome> decode_welcome(std::string_view payload) {
   return decode<Welcome>(payload);
+}
+
+std::string encode_lease(const LeaseMessage& message) {
+  return encode(message);
+}
+std::optional<LeaseMessage> decode_lease(std::string_view payload) {
+  return decode<LeaseMessage>(payload);
+}
+std::string encode_news(const LeaseNews& news) {
+  return encode(news);
+}
+std::optional<LeaseNews> decode_news(std::string_view payload) {
+  return decode<LeaseNews>(payload);
+}
+std::string encode_appended(const Appended& appended) {
+  return encode(appended);
+}
+std::optional<Appended> decode_appended(std::string_view payload) {
+  return decode<Appended>(payload);
+}
+std::string encode_batch(const Batch& batch) {
+  return encode(batch);
+}
+std::optional<Batch> decode_batch(std::string_view payload) {
+  return decode<Batch>(payload);
+}
+std::string encode_rescued(const Rescued& rescued) {
+  return encode(rescued);
+}
+std::optional<Rescued> decode_rescued(std::string_view payload) {
+  return decode<Rescued>(payload);
 }
 
 std::string encode_call(const Request& request, base::ByteView data) {

@@ -8,6 +8,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)fs::wire::decode_hello(bytes);
   (void)fs::wire::decode_welcome(bytes);
   (void)fs::wire::decode_answer(bytes);
+  if (auto lease = fs::wire::decode_lease(bytes)) {
+    CHECK(fs::wire::decode_lease(fs::wire::encode_lease(*lease)) == lease);
+  }
+  (void)fs::wire::decode_news(bytes);
+  (void)fs::wire::decode_appended(bytes);
+  (void)fs::wire::decode_rescued(bytes);
+  if (auto batch = fs::wire::decode_batch(bytes)) CHECK(fs::wire::encode_batch(*batch) == bytes);
   if (auto list = fs::wire::decode_invalidations(bytes)) {
     CHECK(fs::wire::encode_invalidations(*list) == bytes);
   }
