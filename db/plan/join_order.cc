@@ -9,6 +9,7 @@ namespace {
 
 // How often a correlated subquery is thought to run: what its kept tables cost is shared.
 constexpr f64 kStartsGuess = 30;
+constexpr f64 kManyRows = 20000;
 
 }  // namespace
 
@@ -48,10 +49,27 @@ AccessPath* JoinPlanner::hash_path(const Candidate& so_far, int source) {
   for (const Lookup& lookup : lookups) path->lookups.push(arena, lookup);
   for (Expr* expr : consumed) path->consumed.push(arena, expr);
   path->prerequisites = prerequisites;
-  path->setup = (item.rows * 1.6 + 4) / (path->kept ? kStartsGuess : 1);
+  path->setup = (item.rows + kept * 2 + 4) / (path->kept ? kStartsGuess : 1);
   path->rows = lookups.empty() ? kept : matches;
-  path->cost = lookups.empty() ? kept * 0.5 : 1.0 + matches;
+  path->cost = lookups.empty() ? kept * 0.5 : 0.5 + matches;
   return path;
+}
+
+// Of candidates that placed the same items only the cheapest goes on, ordered or not apart. The
+// vector is sorted by cost.
+void JoinPlanner::drop_dearer_twins(std::vector<Candidate>* candidates) {
+  size_t kept = 0;
+  for (Candidate& one : *candidates) {
+    bool twin = false;
+    for (size_t i = 0; i < kept && !twin; ++i) {
+      const Candidate& cheaper = (*candidates)[i];
+      twin = cheaper.placed == one.placed && cheaper.ordered >= one.ordered;
+    }
+    if (twin) continue;
+    if (&(*candidates)[kept] != &one) (*candidates)[kept] = std::move(one);
+    ++kept;
+  }
+  candidates->resize(kept);
 }
 
 bool JoinPlanner::path_orders(int source, AccessPath* path, bool* reverse) {
@@ -209,7 +227,11 @@ JoinPlan* JoinPlanner::plan(const List<SortKey>* order, const List<Expr*>* outs,
   }
   if (binder_.failed()) return nullptr;
 
+  f64 rows = 0;
+  for (const JoinItem& item : items_) rows += item.rows;
   size_t width = count <= 2 ? 8 : count <= 8 ? 12 : count <= 16 ? 5 : 2;
+  // With so much to read, looking at every set of items (70 is the most of one size) pays.
+  if (rows > kManyRows && count <= 8) width = 70;
   std::vector<Candidate> beam(1);
   std::vector<Candidate> next;
   for (size_t step = 0; step < count; ++step) {
@@ -269,6 +291,7 @@ JoinPlan* JoinPlanner::plan(const List<SortKey>* order, const List<Expr*>* outs,
     std::sort(next.begin(), next.end(), [](const Candidate& a, const Candidate& b) {
       return a.cost != b.cost ? a.cost < b.cost : a.steps.back().item < b.steps.back().item;
     });
+    drop_dearer_twins(&next);
     if (next.size() > width) {
       // Keep the best ordered one alive.
       auto ordered =

@@ -61,6 +61,10 @@ f64 JoinPlanner::factor_of(const Expr* expr) {
       return std::min(0.9, factor_of(expr->left) + factor_of(expr->right));
     case Op::kAnd:
       return factor_of(expr->left) * factor_of(expr->right);
+    case Op::kNot:
+      return std::max(0.1, 1 - factor_of(expr->left));
+    case Op::kFunction:
+      return expr->function->has(function_flag::kLike) ? 0.1 : 0.75;
     default:
       return 0.75;
   }
@@ -78,6 +82,8 @@ void JoinPlanner::collect_conjuncts() {
     in_subquery_ = in_subquery_ || reads_outer(one.expr);
     conjuncts_.push_back(conjunct);
   }
+  size_t given = conjuncts_.size();
+  for (size_t i = 0; i < given; ++i) imply_from_or(i);
 }
 
 // A LEFT JOIN whose NULL rows WHERE throws away is an inner join.

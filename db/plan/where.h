@@ -67,6 +67,8 @@ class JoinPlanner {
   u64 mask_of(Expr* expr);
   bool reads_outer(Expr* expr) const;
   void collect_conjuncts();
+  void add_implied(const JoinConjunct& from, Expr* expr, f64 factor);
+  void imply_from_or(size_t conjunct);
   void reduce_outer_joins();
   void find_terms();
   void add_term(int conjunct, Expr* expr, std::vector<Term>* out, int only_source);
@@ -99,6 +101,7 @@ class JoinPlanner {
   AccessPath* hash_path(const Candidate& so_far, int source);
   bool extend(const Candidate& from, int source, AccessPath* path, Candidate* to);
   bool path_orders(int source, AccessPath* path, bool* reverse);
+  static void drop_dearer_twins(std::vector<Candidate>* candidates);
   JoinPlan* build(const Candidate& best);
   void place_filters(JoinPlan* plan, const Candidate& best);
 
