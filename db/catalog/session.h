@@ -129,6 +129,9 @@ struct Session {
   bool ignore_check_constraints = false;
   bool query_only = false;
   bool automatic_index = true;
+  // PRAGMA fleet_executor: by estimates, or one of the two wherever it can run.
+  enum class Executor : u8 { kAuto, kRow, kVector };
+  Executor executor = Executor::kAuto;
   bool cell_size_check = false;
   bool writable_schema = false;
   int float_digits = 17;

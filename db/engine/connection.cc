@@ -4,9 +4,11 @@
 #include "db/engine/schema_store.h"
 #include "db/engine/statement_state.h"
 #include "db/engine/transaction.h"
+#include "db/exec/vector_choice.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 namespace db {
@@ -21,6 +23,9 @@ struct Connection::State {
 Connection::Connection()
     : session_(std::make_unique<Session>()), state_(std::make_unique<State>()) {
   Session& session = *session_;
+  if (const char* executor = std::getenv("FLEET_EXECUTOR")) {
+    executor_of(executor, &session.executor);
+  }
   session.connection = this;
   session.limits = {1000000000, 1000000000, 2000,  1000,   500,  250000000,
                     1000,       10,         50000, 250000, 1000, 0};

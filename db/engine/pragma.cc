@@ -3,6 +3,7 @@
 #include "db/engine/connection.h"
 #include "db/engine/schema_store.h"
 #include "db/engine/transaction.h"
+#include "db/exec/vector_choice.h"
 #include "db/plan/binder.h"
 
 #include <charconv>
@@ -410,6 +411,14 @@ Status run_setting(Pragma& pragma, std::string_view name, bool* known) {
     pager.set_synchronous(static_cast<Synchronous>(std::min<i64>(3, std::max<i64>(0, level))));
     return {};
   }
+  if (name == "fleet_executor") {
+    if (!pragma.has_value()) {
+      pragma.answer(executor_name(session.executor));
+    } else if (executor_of(lower_ascii(pragma.text()), &session.executor)) {
+      ++session.schema_epoch;
+    }
+    return {};
+  }
   if (name == "cache_size" || name == "default_cache_size") {
     if (pragma.has_value()) {
       session.cache_size = pragma.integer();
@@ -630,6 +639,7 @@ std::vector<std::string> pragma_columns(const sql::PragmaStatement& pragma) {
                                                    "ignore_check_constraints",
                                                    "query_only",
                                                    "automatic_index",
+                                                   "fleet_executor",
                                                    "cell_size_check",
                                                    "writable_schema",
                                                    "legacy_alter_table",

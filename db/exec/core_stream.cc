@@ -1,6 +1,8 @@
 // SELECT without compound operators: projection, DISTINCT, HAVING; VALUES; LIMIT.
 #include "db/exec/eval.h"
 #include "db/exec/row_stream.h"
+#include "db/exec/vector_aggregate.h"
+#include "db/exec/vector_choice.h"
 
 namespace db {
 namespace {
@@ -8,10 +10,13 @@ namespace {
 class CoreStream : public RowStream {
  public:
   CoreStream(const RowPlan& plan, Cx& cx) : plan_(plan), out_(plan.out.size()) {
-    source_ = make_join(*plan.join, cx);
-    if (plan.aggregate != nullptr) {
-      source_ = make_aggregate(*plan.aggregate, std::move(source_), cx);
-      if (plan.having != nullptr) having_ = plan.having;
+    bool in_batches = vector_fits(plan, cx);
+    if (plan.aggregate == nullptr) {
+      source_ = in_batches ? make_vector_join(plan) : make_join(*plan.join, cx);
+    } else {
+      source_ = in_batches ? make_vector_aggregate(plan)
+                           : make_aggregate(*plan.aggregate, make_join(*plan.join, cx), cx);
+      having_ = plan.having;
     }
     if (plan.window != nullptr) {
       if (having_ != nullptr) source_ = std::make_unique<Filter>(std::move(source_), having_);

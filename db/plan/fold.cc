@@ -168,7 +168,10 @@ void evaluate_negate(const Value& operand, Value& out) {
 bool apply_comparison_affinity(Affinity affinity, const Value& left, const Value& right,
                                Value& left_copy, Value& right_copy) {
   if (affinity >= Affinity::kNumeric) {
-    if (!left.is_text() && !right.is_text()) return false;
+    if (!(left.is_text() && may_be_number(left.bytes())) &&
+        !(right.is_text() && may_be_number(right.bytes()))) {
+      return false;
+    }
     left_copy = left;
     right_copy = right;
     apply_numeric_affinity(left_copy);

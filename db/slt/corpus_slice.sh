@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a fixed slice of the public sqllogictest corpus, one file of every group, on FleetDB: in memory, on
-# a file and in WAL mode (each file checked by stock SQLite's integrity_check afterwards).
+# a file and in WAL mode (each file checked by stock SQLite's integrity_check afterwards), and in memory
+# with each executor forced alone.
 #
 #   corpus_slice.sh FLEETDB_SLT LIBRARY [FILES_PER_GROUP]
 #
@@ -30,3 +31,5 @@ run() { "$slt" --jobs 2 --per-group "$per_group" --library "$library" "$@" "$cor
 run
 run --mode file --check-with libsqlite3.so.0
 run --mode wal --check-with libsqlite3.so.0
+run --pragma "PRAGMA fleet_executor=row"
+run --pragma "PRAGMA fleet_executor=vector"

@@ -169,6 +169,9 @@ class Cursor {
     return cell_;
   }
 
+  // The page under the cursor, for readers that keep views of several pages: Pager::pin() it.
+  Page* page() { return levels_[depth_].page; }
+
   // Rows of the current leaf from the current one on, for batch decoding: fills `out`, returns how
   // many. The cursor then stands on the last of them; next() goes on behind. Table trees.
   u32 batch(Cell* out, u32 capacity);

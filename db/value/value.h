@@ -204,6 +204,17 @@ struct ParsedNumber {
   f64 real = 0;  // set for both types
 };
 ParsedNumber parse_number(std::string_view text);
+// False when the whole text is surely no number ("1994-01-01", "abc"): a cheap first look.
+inline bool may_be_number(std::string_view text) {
+  const char* p = text.data();
+  const char* end = p + text.size();
+  while (p < end && (*p == ' ' || (*p >= '\t' && *p <= '\r'))) ++p;
+  if (p < end && (*p == '-' || *p == '+')) ++p;
+  const char* digits = p;
+  while (p < end && *p >= '0' && *p <= '9') ++p;
+  if (p == end) return p != digits;
+  return *p == '.' || *p == 'e' || *p == 'E' || *p == ' ' || (*p >= '\t' && *p <= '\r');
+}
 // The decimal prefix as a 64-bit integer, saturating (CAST AS INTEGER of text).
 i64 parse_integer_prefix(std::string_view text);
 f64 parse_real_prefix(std::string_view text);

@@ -1,0 +1,283 @@
+// Scans into batches: whole tables straight from their pages, other paths row by row.
+#include "db/exec/eval.h"
+#include "db/exec/vector_source.h"
+
+#include <algorithm>
+
+namespace db {
+
+RowDecoder::RowDecoder(const Table& table, Batch& batch, int slot) {
+  int width = static_cast<int>(table.columns.size());
+  for (Batch::Column& column : batch.columns) {
+    if (column.ref.slot != slot) continue;
+    if (column.ref.column == width || column.ref.column == table.rowid_column) {
+      rowids_.push_back(column.vector.get());
+      continue;
+    }
+    const Column& definition = table.columns[static_cast<size_t>(column.ref.column)];
+    items_.push_back({definition.record_at, column.vector.get(),
+                      definition.affinity == Affinity::kReal, &definition.added_default});
+  }
+  std::sort(items_.begin(), items_.end(),
+            [](const Item& a, const Item& b) { return a.place < b.place; });
+}
+
+void RowDecoder::put(const Item& item, u32 at, u64 type, const u8* body, sql::Arena* arena) {
+  Vector& to = *item.to;
+  if (type >= 12) {
+    u32 size = static_cast<u32>((type - 12) / 2);
+    auto* bytes = reinterpret_cast<const char*>(body);
+    if (arena != nullptr) {
+      char* copy = static_cast<char*>(arena->allocate(size + 1, 1));
+      std::memcpy(copy, bytes, size);
+      bytes = copy;
+    }
+    to.set_bytes(at, (type & 1) != 0 ? Type::kText : Type::kBlob, bytes, size);
+    return;
+  }
+  Value value;
+  decode_serial(type, body, value);
+  if (value.is_integer()) {
+    if (item.real) {
+      to.set_real(at, static_cast<f64>(value.raw_integer()));
+    } else {
+      to.set_integer(at, value.raw_integer());
+    }
+  } else if (value.is_real()) {
+    to.set_real(at, value.raw_real());
+  } else {
+    to.set_null(at);
+  }
+}
+
+void RowDecoder::decode(u32 at, i64 rowid, std::string_view record, sql::Arena* arena) const {
+  for (Vector* to : rowids_) to->set_integer(at, rowid);
+  if (items_.empty()) return;
+  const u8* data = reinterpret_cast<const u8*>(record.data());
+  const u8* end = data + record.size();
+  u64 header = 0;
+  int n = get_varint_checked(data, end, &header);
+  if (n == 0 || header > record.size()) header = 0;
+  const u8* from = data + n;
+  const u8* header_end = data + header;
+  const u8* body = header_end;
+  int place = 0;
+  auto item = items_.begin();
+  while (from < header_end && item != items_.end()) {
+    u64 type = *from;
+    if (type < 0x80) [[likely]] {
+      ++from;
+    } else {
+      int bytes = get_varint_checked(from, header_end, &type);
+      if (bytes == 0) break;
+      from += bytes;
+    }
+    u64 size = type < 12 ? serial_type_size(type) : (type - 12) / 2;
+    if (size > static_cast<u64>(end - body)) break;  // malformed: NULLs, as in RecordView
+    for (; item != items_.end() && item->place == place; ++item) put(*item, at, type, body, arena);
+    body += size;
+    ++place;
+  }
+  for (; item != items_.end(); ++item) {
+    item->missing->is_null() ? item->to->set_null(at) : void();
+    if (item->missing->is_integer()) {
+      item->to->set_integer(at, item->missing->raw_integer());
+    } else if (item->missing->is_real()) {
+      item->to->set_real(at, item->missing->raw_real());
+    } else if (item->missing->has_bytes()) {
+      std::string_view bytes = item->missing->bytes();
+      item->to->set_bytes(at, item->missing->type(), bytes.data(), static_cast<u32>(bytes.size()));
+    }
+  }
+}
+
+void add_columns(Batch& batch, const ColumnRefs& wanted) {
+  for (const ColumnRef& ref : wanted) batch.add(ref);
+}
+
+VectorExprs compile_all(const List<Expr*>& exprs, Batch& batch, Cx& cx) {
+  VectorExprs nodes;
+  for (const Expr* expr : exprs) nodes.push_back(compile_vector(expr, batch, cx));
+  return nodes;
+}
+
+void read_slot(const Slot& slot, int column, int width, Value& out, Cx& cx) {
+  if (slot.null_row) {
+    out.set_null();
+  } else if (slot.row != nullptr) {
+    out = slot.row[slot.map != nullptr ? slot.map[column] : column];
+  } else if (column == width) {
+    out.set_integer(slot.cursor->rowid());
+  } else {
+    slot.cursor->column(column, out, cx);
+  }
+}
+
+namespace {
+
+// Narrows the batch; false when nothing is left.
+bool finish_batch(Batch& batch, u32 rows, const VectorExprs& filters, Cx& cx) {
+  batch.rows = rows;
+  batch.selection.fill(rows);
+  cx.countdown -= static_cast<int>(rows);
+  if (cx.countdown <= 0 && !cx.tick()) return false;
+  filter_batch(filters, batch, cx);
+  return batch.selection.count > 0 && !cx.failed();
+}
+
+// A table from end to end. The batch's bytes lie on pages that stay pinned until the next batch.
+class TableScan : public BatchSource {
+ public:
+  TableScan(const JoinLevel& level, const ColumnRefs& wanted) : level_(level) {
+    add_columns(batch_, wanted);
+  }
+  ~TableScan() override { unpin(); }
+
+  void open(Cx& cx) override {
+    const SourcePlan& source = *level_.source;
+    if (!cursor_.open(cx, *source.table, source.database, nullptr)) return;
+    decoder_ = std::make_unique<RowDecoder>(*source.table, batch_, source.slot);
+    filters_ = compile_all(level_.filters, batch_, cx);
+    on_row_ = move(cursor_.drive().first(), cx);
+  }
+
+  Batch* next(Cx& cx) override {
+    while (on_row_ && !cx.failed()) {
+      unpin();
+      batch_.arena.reset();
+      u32 rows = fill(cx);
+      if (finish_batch(batch_, rows, filters_, cx)) return &batch_;
+    }
+    return nullptr;
+  }
+
+  void close(Cx&) override {
+    unpin();
+    cursor_.close();
+    on_row_ = false;
+  }
+
+ private:
+  bool move(Hit hit, Cx& cx) {
+    if (hit == Hit::kError) cx.fail(cursor_.drive().error());
+    return hit == Hit::kRow;
+  }
+
+  u32 fill(Cx& cx) {
+    Cursor& drive = cursor_.drive();
+    // Somebody may have written since the last batch.
+    Hit at = drive.restore();
+    if (at == Hit::kEnd) at = drive.next();
+    on_row_ = move(at, cx);
+    u32 rows = 0;
+    const bool only_rowid = decoder_->only_rowid();
+    while (on_row_ && rows < kBatchRows) {
+      std::string_view record;
+      sql::Arena* arena = nullptr;
+      if (!only_rowid) {
+        ByteView payload;
+        if (!move(drive.payload(&payload), cx)) return rows;
+        record = base::as_text(payload);
+        if (drive.cell().overflows()) {
+          arena = &batch_.arena;
+        } else {
+          pin(drive.page());
+        }
+      }
+      decoder_->decode(rows++, drive.rowid(), record, arena);
+      on_row_ = move(drive.next(), cx);
+    }
+    cx.full_scan_steps += rows;
+    return rows;
+  }
+
+  void pin(Page* page) {
+    if (!pinned_.empty() && pinned_.back() == page) return;
+    Pager::pin(page);
+    pinned_.push_back(page);
+  }
+  void unpin() {
+    for (Page* page : pinned_) Pager::unpin(page);
+    pinned_.clear();
+  }
+
+  const JoinLevel& level_;
+  TableCursor cursor_;
+  std::unique_ptr<RowDecoder> decoder_;
+  VectorExprs filters_;
+  bool on_row_ = false;
+  std::vector<Page*> pinned_;
+};
+
+// Any other path: the row executor's own steps, gathered.
+class LevelScan : public BatchSource {
+ public:
+  LevelScan(const JoinLevel& level, const ColumnRefs& wanted, bool first)
+      : level_(level), first_(first) {
+    add_columns(batch_, wanted);
+  }
+
+  void open(Cx& cx) override {
+    if (run_ == nullptr) run_ = std::make_unique<LevelRun>(level_, first_, cx);
+    filters_ = compile_all(level_.filters, batch_, cx);
+    run_->slot(cx).null_row = false;
+    started_ = false;
+    done_ = false;
+  }
+
+  Batch* next(Cx& cx) override {
+    while (!done_ && !cx.failed()) {
+      batch_.arena.reset();
+      u32 rows = 0;
+      while (rows < kBatchRows) {
+        done_ = !(started_ ? run_->advance(cx) : run_->start(cx));
+        started_ = true;
+        if (done_) break;
+        take(rows++, cx);
+      }
+      if (cx.failed()) return nullptr;
+      // Filters show rows of their own in the slot; the level's next step sets it again.
+      Slot shown = run_->slot(cx);
+      bool some = finish_batch(batch_, rows, filters_, cx);
+      run_->slot(cx) = shown;
+      if (some) return &batch_;
+    }
+    return nullptr;
+  }
+
+  void close(Cx& cx) override {
+    if (run_ != nullptr) run_->close(cx);
+    done_ = true;
+  }
+
+ private:
+  void take(u32 at, Cx& cx) {
+    const Slot& slot = run_->slot(cx);
+    Value value;
+    for (Batch::Column& column : batch_.columns) {
+      read_slot(slot, column.ref.column, level_.source->width, value, cx);
+      column.vector->store(at, value, batch_.arena);
+    }
+  }
+
+  const JoinLevel& level_;
+  bool first_;
+  std::unique_ptr<LevelRun> run_;
+  VectorExprs filters_;
+  bool started_ = false;
+  bool done_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSource> make_scan(const JoinLevel& level, const ColumnRefs& wanted,
+                                       bool first) {
+  const AccessPath& path = *level.path;
+  bool whole = path.kind == PathKind::kScan && !path.reverse &&
+               level.source->kind == SourceKind::kTable &&
+               (path.index == nullptr || path.index == level.source->table->primary);
+  if (whole) return std::make_unique<TableScan>(level, wanted);
+  return std::make_unique<LevelScan>(level, wanted, first);
+}
+
+}  // namespace db
