@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "team/model/cassette.h"
 #include "team/model/http_model.h"
 #include "team/model/script_server.h"
 #include "team/stages/run.h"
@@ -20,11 +21,16 @@ class Backend {
   // Errors: kNotFound, kInvalidArgument (a broken script, named).
   static base::Result<std::unique_ptr<Backend>> open(const RunRequest& request);
   Model& model() { return *model_; }
+  // What a strictly replayed run left on its cassette. Errors: kConflict.
+  base::Status check_left_overs() const;
 
  private:
   Backend() = default;
+  base::Status open_cassette(const RunRequest& request, const std::string& key);
   std::unique_ptr<ScriptServer> server_;
   HttpTransport transport_;
+  std::unique_ptr<Cassette> cassette_;
+  bool strict_ = false;
   std::unique_ptr<RateGate> gate_;
   std::unique_ptr<HttpModel> model_;
 };
@@ -32,6 +38,12 @@ class Backend {
 // Reads a script; every string "@file:NAME" in it is replaced by the content of that file, beside
 // the script.
 base::Result<base::Json> load_script(const std::string& path);
+
+// `fleet run --record FILE`: the run's exchanges go to a new file. Errors: kExists.
+base::Status record_to(RunRequest& request, const std::string& path);
+// `fleet run --replay FILE`: intent, model and API come from the file. Errors: kNotFound,
+// kInvalidArgument for a file that is no cassette.
+base::Status replay_from(RunRequest& request, const std::string& path, bool strict);
 
 // FLEET_MODEL_URL, FLEET_MODEL and FLEET_MODEL_API, when set, turn the request into a live one.
 // Errors: kInvalidArgument when only some are set.

@@ -32,6 +32,11 @@ struct CommandOptions {
   std::string sealed;
   std::string folder = ".";
   std::string script;
+  std::string config;          // "": fleet.json here, if there is one
+  std::string record, replay;  // cassettes
+  bool strict = false;
+  bool without = false;
+  std::string text;
   int port = 0;
   bool json = false;
   bool quiet = false;
@@ -43,6 +48,7 @@ Result<int> command_new(const CommandOptions& options);
 Result<int> command_run(const CommandOptions& options);
 Result<int> command_replay(const CommandOptions& options);
 Result<int> command_worker(const CommandOptions& options);  // not for people
+Result<int> command_answer(const CommandOptions& options);
 Result<int> command_fork(const CommandOptions& options);
 Result<int> command_deploy(const CommandOptions& options);
 

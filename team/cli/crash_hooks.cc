@@ -83,23 +83,44 @@ std::function<void(i64, bool)> commit_hook() {
   };
 }
 
-std::function<void(const std::string&, int)> work_hook() {
-  const Blow blow = blow_from_environment();
-  if (blow.at == 0) return {};
-  auto seen = std::make_shared<std::atomic<i64>>(0);
-  return [blow, seen](const std::string& what, int pid) {
-    const bool sandbox = blow.whom == "sandbox";
+namespace {
+
+// Deals the one blow from a thread, because whoever calls must go on.
+class Hitter {
+ public:
+  explicit Hitter(Blow blow) : blow_(std::move(blow)) {}
+  ~Hitter() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Hitter(const Hitter&) = delete;
+
+  void on_work(const std::string& what, int pid) {
+    const bool sandbox = blow_.whom == "sandbox";
     const bool counts = sandbox ? what == "gate" || what == "tool.run"
-                                : blow.whom == (what == "gate" ? "gate" : "worker");
-    if (!counts || ++*seen != blow.at) return;
-    std::thread([blow, sandbox, pid] {
-      base::system_clock().sleep_us(blow.after_ms * 1'000);
-      const int whom = sandbox ? wait_for_bwrap(pid, blow.how == "init" ? 1 : 0) : pid;
+                                : blow_.whom == (what == "gate" ? "gate" : "worker");
+    if (!counts || ++seen_ != blow_.at) return;
+    thread_ = std::thread([this, sandbox, pid] {
+      base::system_clock().sleep_us(blow_.after_ms * 1'000);
+      const int whom = sandbox ? wait_for_bwrap(pid, blow_.how == "init" ? 1 : 0) : pid;
       if (whom <= 0) return;
-      ::kill(whom, blow.how == "stop" ? SIGSTOP : SIGKILL);
+      ::kill(whom, blow_.how == "stop" ? SIGSTOP : SIGKILL);
       std::fprintf(stderr, "crash test: hit %d\n", whom);
-    }).detach();
-  };
+    });
+  }
+
+ private:
+  Blow blow_;
+  std::atomic<i64> seen_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::function<void(const std::string&, int)> work_hook() {
+  Blow blow = blow_from_environment();
+  if (blow.at == 0) return {};
+  auto hitter = std::make_shared<Hitter>(std::move(blow));
+  return [hitter](const std::string& what, int pid) { hitter->on_work(what, pid); };
 }
 
 }  // namespace team

@@ -57,6 +57,11 @@ class CommandLine {
     for (CLI::App* sub : {fresh, run}) {
       sub->add_option("intent", options_.intent, "what to build, in one sentence");
       sub->add_option("--example", options_.example, "an example with its recorded team");
+      sub->add_option("--config", options_.config, "settings; absent: fleet.json here, if any");
+      auto* record = sub->add_option("--record", options_.record, "keep the model's words in FILE");
+      sub->add_option("--replay", options_.replay, "the words of FILE instead of a model")
+          ->excludes(record);
+      sub->add_flag("--strict", options_.strict, "with --replay: what is left over is an error");
       sub->add_flag("--quiet", options_.quiet, "nothing but the end");
     }
     add_on_run("replay", "run the code over the record and compare", team::command_replay);
@@ -64,6 +69,10 @@ class CommandLine {
         ->add_option("point", options_.id, "RUN@SEQ")
         ->required();
     add(app_, "worker", "started by run", team::command_worker)->group("");
+    CLI::App* answer = add_on_run("answer", "answer a run that waits", team::command_answer);
+    answer->add_option("decision", options_.id, "its id, as the run said")->required();
+    answer->add_option("text", options_.text, "what to do");
+    answer->add_flag("--without", options_.without, "go on without that task");
     add_on_run("deploy", "serve what the run released, supervised", team::command_deploy)
         ->add_option("--port", options_.port, "another port");
   }

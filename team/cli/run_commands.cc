@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "team/cli/backend.h"
 #include "team/cli/commands.h"
+#include "team/cli/config.h"
 #include "team/cli/crash_hooks.h"
 #include "team/cli/live_view.h"
 #include "team/report/report.h"
@@ -49,25 +50,39 @@ std::string free_name(const std::string& stem) {
   return name;
 }
 
-base::Result<std::string> make_run(const CommandOptions& options) {
+base::Result<RunRequest> make_request(const CommandOptions& options) {
   RunRequest request;
-  std::string stem;
   if (!options.example.empty()) {
     request = TRY(load_example(TRY(find_example(options.example))));
-    stem = slug_of(options.example);
   } else {
-    if (options.intent.empty()) {
-      return Error(ErrorCode::kInvalidArgument, "say what to build: fleet new \"one sentence\"");
-    }
     request.intent = options.intent;
-    stem = slug_of(options.intent);
   }
+  if (!options.replay.empty()) {
+    TRY(replay_from(request, options.replay, options.strict));
+    TRY(apply_config(request, options.config));
+    return request;
+  }
+  if (options.strict) {
+    return Error(ErrorCode::kInvalidArgument, "--strict says how to replay: add --replay FILE");
+  }
+  if (request.intent.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "say what to build: fleet new \"one sentence\"");
+  }
+  TRY(apply_config(request, options.config));
   TRY(apply_environment(request));
-  if (request.script.empty() && request.url.empty()) {
-    return Error(
-        ErrorCode::kUnavailable,
-        "no model: set FLEET_MODEL_URL, FLEET_MODEL and FLEET_MODEL_KEY, or use --example");
+  if (request.script.empty() && (request.url.empty() || request.backend != "live")) {
+    return Error(ErrorCode::kUnavailable,
+                 "no model: set FLEET_MODEL_URL, FLEET_MODEL and FLEET_MODEL_KEY, or url and model "
+                 "in fleet.json, or use --example");
   }
+  TRY(settle_price(request));
+  if (!options.record.empty()) TRY(record_to(request, options.record));
+  return request;
+}
+
+base::Result<std::string> make_run(const CommandOptions& options) {
+  RunRequest request = TRY(make_request(options));
+  std::string stem = slug_of(options.example.empty() ? request.intent : options.example);
   std::string name = options.run.empty() ? free_name(stem) : options.run;
   request.id = name.substr(name.rfind('/') + 1);
   std::string folder = name.find('/') == std::string::npos ? runs_folder() + "/" + name : name;
@@ -113,7 +128,7 @@ void print_end(const std::string& folder, const RunRequest& request, const RunOu
   } else {
     print_unmet(folder, outcome, bold, reset);
   }
-  if (!request.script.empty()) {
+  if (request.is_recorded()) {
     std::printf(
         "The model's words were recorded; files, builds, sandboxes, tests, measurements and\n"
         "crashes were real.\n");
@@ -131,7 +146,7 @@ base::Result<int> drive(const std::string& folder, const CommandOptions& options
   bool terminal = isatty(STDOUT_FILENO) != 0 && !options.json;
   LiveView view({.terminal = terminal,
                  .quiet = options.quiet || options.json,
-                 .words = request.script.empty() ? request.model : "recorded",
+                 .words = request.is_recorded() ? "recorded" : request.model,
                  .budget_nusd = request.budget_nusd});
   RunOptions run{.folder = folder,
                  .replay_only = false,
@@ -145,6 +160,7 @@ base::Result<int> drive(const std::string& folder, const CommandOptions& options
   view.finish();
   (void)write_report(folder);
   if (!outcome.ok()) return std::move(outcome).error();
+  TRY(backend->check_left_overs());
   if (options.json) {
     Json unmet = Json::array();
     for (const std::string& id : outcome->unmet) unmet.push(id);
@@ -175,7 +191,11 @@ base::Result<int> command_new(const CommandOptions& options) {
 }
 
 base::Result<int> command_run(const CommandOptions& options) {
-  bool fresh = !options.example.empty() || !options.intent.empty();
+  bool fresh = !options.example.empty() || !options.intent.empty() || !options.replay.empty();
+  if (!fresh && !options.record.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "a recording begins with a new run: name an intent or --example");
+  }
   std::string folder = fresh ? TRY(make_run(options)) : TRY(find_run(options.run));
   return drive(folder, options);
 }
@@ -202,6 +222,22 @@ base::Result<int> command_replay(const CommandOptions& options) {
                 static_cast<long long>(events));
   }
   return outcome.end == RunEnd::kMet ? kExitMet : kExitUnmet;
+}
+
+base::Result<int> command_answer(const CommandOptions& options) {
+  if (options.text.empty() == !options.without) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "say what to do, or --without: fleet answer " + options.id + " \"what to do\"");
+  }
+  const std::string folder = TRY(find_run(options.run));
+  TRY(give_answer(folder, options.id, options.text, options.without));
+  if (!options.json) {
+    std::printf("noted; go on with: fleet run --run %s\n",
+                folder.substr(folder.rfind('/') + 1).c_str());
+  } else {
+    std::printf("%s\n", Json::object({{"answered", options.id}}).dump().c_str());
+  }
+  return kExitMet;
 }
 
 base::Result<int> command_worker(const CommandOptions&) {

@@ -35,14 +35,14 @@ constexpr Move kDecision[] = {
 constexpr Move kDesign[] = {
     {"", "draft"}, {"draft", "reviewed"}, {"reviewed", "frozen"}, {"frozen", "superseded"}};
 constexpr Move kTask[] = {
-    {"", "proposed"},          {"proposed", "ready"},     {"proposed", "blocked"},
-    {"blocked", "ready"},      {"ready", "leased"},       {"leased", "submitted"},
-    {"leased", "bounced"},     {"leased", "ready"},       {"submitted", "gating"},
-    {"gating", "queued"},      {"gating", "bounced"},     {"queued", "merged"},
-    {"queued", "bounced"},     {"bounced", "ready"},      {"bounced", "escalated"},
-    {"bounced", "split"},      {"merged", "done"},        {"merged", "bounced"},
-    {"proposed", "abandoned"}, {"ready", "abandoned"},    {"blocked", "abandoned"},
-    {"bounced", "abandoned"},  {"escalated", "abandoned"}};
+    {"", "proposed"},          {"proposed", "ready"},      {"proposed", "blocked"},
+    {"blocked", "ready"},      {"ready", "leased"},        {"leased", "submitted"},
+    {"leased", "bounced"},     {"leased", "ready"},        {"submitted", "gating"},
+    {"gating", "queued"},      {"gating", "bounced"},      {"queued", "merged"},
+    {"queued", "bounced"},     {"bounced", "ready"},       {"bounced", "escalated"},
+    {"bounced", "split"},      {"merged", "done"},         {"merged", "bounced"},
+    {"proposed", "abandoned"}, {"ready", "abandoned"},     {"blocked", "abandoned"},
+    {"bounced", "abandoned"},  {"escalated", "abandoned"}, {"escalated", "ready"}};
 constexpr Move kAttempt[] = {{"", "created"},           {"created", "running"},
                              {"running", "submitted"},  {"running", "gave_up"},
                              {"running", "stalled"},    {"running", "bad_format"},
@@ -55,6 +55,7 @@ constexpr Move kLease[] = {{"", "granted"},
                            {"lost", "granted"},
                            {"granted", "granted"},
                            {"granted", "released"}};
+constexpr Move kAnswer[] = {{"", "given"}};
 constexpr Move kEvidence[] = {{"", "recorded"}};
 constexpr Move kReview[] = {{"", "passed"}, {"", "vetoed"}};
 constexpr Move kArtifact[] = {{"", "building"},        {"building", "sealed"},
@@ -95,6 +96,7 @@ constexpr Machine kMachines[] = {{"run", kRun},
                                  {"task", kTask},
                                  {"attempt", kAttempt},
                                  {"lease", kLease},
+                                 {"answer", kAnswer},
                                  {"evidence", kEvidence},
                                  {"review", kReview},
                                  {"artifact", kArtifact},

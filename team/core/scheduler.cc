@@ -19,8 +19,15 @@ Index index_of(const std::vector<PlanTask>& tasks) {
   return index;
 }
 
-bool landed(TaskState state) {
-  return state == TaskState::kMerged || state == TaskState::kDone;
+// Merged, or split into parts that all are.
+bool landed(const PlanTask& task, const Index& index) {
+  if (task.state != TaskState::kSplit) {
+    return task.state == TaskState::kMerged || task.state == TaskState::kDone;
+  }
+  return std::all_of(task.parts.begin(), task.parts.end(), [&](const std::string& id) {
+    auto at = index.find(id);
+    return at != index.end() && landed(*at->second, index);
+  });
 }
 
 // Work that owns its files: from the lease until it is merged or thrown back.
@@ -32,7 +39,7 @@ bool is_live(TaskState state) {
 bool needs_met(const PlanTask& task, const Index& index) {
   return std::all_of(task.needs.begin(), task.needs.end(), [&](const std::string& id) {
     auto at = index.find(id);
-    return at != index.end() && landed(at->second->state);
+    return at != index.end() && landed(*at->second, index);
   });
 }
 
@@ -176,7 +183,9 @@ base::Status check_graph(const std::vector<PlanTask>& tasks) {
   std::map<std::string, int> mark;  // 1: on the path, 2: finished
   std::function<base::Status(const PlanTask&)> visit = [&](const PlanTask& task) -> base::Status {
     mark[task.id] = 1;
-    for (const std::string& id : task.needs) {
+    std::vector<std::string> waits_for = task.needs;
+    waits_for.insert(waits_for.end(), task.parts.begin(), task.parts.end());
+    for (const std::string& id : waits_for) {
       auto at = index.find(id);
       if (at == index.end()) {
         return Error(ErrorCode::kInvalidArgument,
@@ -201,6 +210,7 @@ std::map<std::string, i64> critical_paths(const std::vector<PlanTask>& tasks) {
   std::map<std::string, std::vector<const PlanTask*>> dependents;
   for (const PlanTask& task : tasks) {
     for (const std::string& id : task.needs) dependents[id].push_back(&task);
+    for (const std::string& id : task.parts) dependents[id].push_back(&task);
   }
   std::map<std::string, i64> length;
   std::function<i64(const PlanTask&)> visit = [&](const PlanTask& task) -> i64 {
@@ -215,15 +225,18 @@ std::map<std::string, i64> critical_paths(const std::vector<PlanTask>& tasks) {
 }
 
 bool is_settled(const std::vector<PlanTask>& tasks) {
+  const Index index = index_of(tasks);
   std::set<std::string> hopeless;
   for (bool grew = true; grew;) {
     grew = false;
     for (const PlanTask& task : tasks) {
       if (hopeless.contains(task.id)) continue;
       bool lost = task.state == TaskState::kEscalated || task.state == TaskState::kAbandoned;
+      const auto is_hopeless = [&](const std::string& id) { return hopeless.contains(id); };
       if (task.state == TaskState::kBlocked) {
-        lost = std::any_of(task.needs.begin(), task.needs.end(),
-                           [&](const std::string& id) { return hopeless.contains(id); });
+        lost = std::any_of(task.needs.begin(), task.needs.end(), is_hopeless);
+      } else if (task.state == TaskState::kSplit) {
+        lost = std::any_of(task.parts.begin(), task.parts.end(), is_hopeless);
       }
       if (lost) {
         hopeless.insert(task.id);
@@ -232,7 +245,7 @@ bool is_settled(const std::vector<PlanTask>& tasks) {
     }
   }
   return std::all_of(tasks.begin(), tasks.end(), [&](const PlanTask& task) {
-    return landed(task.state) || hopeless.contains(task.id);
+    return task.state == TaskState::kSplit || landed(task, index) || hopeless.contains(task.id);
   });
 }
 

@@ -29,6 +29,7 @@ enum class TaskState {
   kMerged,
   kDone,
   kBounced,
+  kSplit,  // its `parts` do the work instead
   kEscalated,
   kAbandoned
 };
@@ -42,8 +43,9 @@ struct PlanTask {
   i64 value = 1;
   i64 cost = 1;  // expected, any one unit for all tasks
   i64 waiting_since_us = 0;
-  i64 lease_until_us = 0;  // meaningful while leased
-  int queue_position = 0;  // meaningful while queued: merge order
+  i64 lease_until_us = 0;          // meaningful while leased
+  int queue_position = 0;          // meaningful while queued: merge order
+  std::vector<std::string> parts;  // meaningful once split; what needs it waits for all of them
 };
 
 struct PlanCapacity {
@@ -67,14 +69,15 @@ struct PlanAction {
 std::vector<PlanAction> plan(const std::vector<PlanTask>& tasks, i64 now_us,
                              const PlanCapacity& capacity, u64 seed);
 
-// Errors: kInvalidArgument for a need that does not exist, a task twice, or a cycle (named).
+// Errors: kInvalidArgument for a need or part that does not exist, a task twice, or a cycle
+// (named).
 base::Status check_graph(const std::vector<PlanTask>& tasks);
 
 // Longest chain of expected cost from each task to the end, itself included.
 std::map<std::string, i64> critical_paths(const std::vector<PlanTask>& tasks);
 
-// True when every task is merged, done, escalated or abandoned, or can never become ready because
-// it needs one that ended without being merged.
+// True when every task is merged, done, split, escalated or abandoned, or can never become ready
+// because it needs one that ended without being merged.
 bool is_settled(const std::vector<PlanTask>& tasks);
 
 }  // namespace team

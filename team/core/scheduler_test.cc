@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "team/core/glob.h"
+#include "team/core/ladder.h"
 
 #include <gtest/gtest.h>
 
@@ -69,6 +70,31 @@ TEST(Scheduler, PutsTheLongestChainFirst) {
   EXPECT_EQ(leased(plan(tasks, 0, capacity(1), 1)), (std::vector<std::string>{"long"}));
 }
 
+TEST(Scheduler, WhatNeedsASplitTaskWaitsForAllItsParts) {
+  std::vector<PlanTask> tasks = {task("A", TaskState::kSplit), task("A.1", TaskState::kMerged),
+                                 task("A.2", TaskState::kReady),
+                                 task("B", TaskState::kBlocked, {"A"})};
+  tasks[0].parts = {"A.1", "A.2"};
+  ASSERT_TRUE(check_graph(tasks).ok());
+  EXPECT_FALSE(is_settled(tasks));
+  EXPECT_EQ(leased(plan(tasks, 0, {}, 1)), (std::vector<std::string>{"A.2"}));
+  tasks[2].state = TaskState::kMerged;
+  EXPECT_EQ(plan(tasks, 0, {}, 1), (std::vector<PlanAction>{{PlanKind::kUnblock, {"B"}}}));
+  tasks[2].state = TaskState::kAbandoned;
+  EXPECT_TRUE(is_settled(tasks)) << "B can never start";
+}
+
+TEST(Ladder, ClimbsWithTheSameFailureAndEndsWithTooManyAttempts) {
+  const LadderLimits limits{.attempts_max = 8};
+  EXPECT_EQ(next_rung(1, 1, true, limits), Rung::kSameContext);
+  EXPECT_EQ(next_rung(2, 2, true, limits), Rung::kFreshContext);
+  EXPECT_EQ(next_rung(3, 3, true, limits), Rung::kOtherModel);
+  EXPECT_EQ(next_rung(4, 4, true, limits), Rung::kSplit);
+  EXPECT_EQ(next_rung(4, 4, false, limits), Rung::kEscalate) << "a part is not split again";
+  EXPECT_EQ(next_rung(5, 5, true, limits), Rung::kEscalate);
+  EXPECT_EQ(next_rung(1, 8, true, limits), Rung::kEscalate) << "eight different failures";
+}
+
 TEST(Scheduler, NamesTheCycle) {
   auto status =
       check_graph({task("A", TaskState::kBlocked, {"B"}), task("B", TaskState::kBlocked, {"A"})});
@@ -116,7 +142,27 @@ class World {
     return *std::find_if(tasks_.begin(), tasks_.end(),
                          [&](const PlanTask& t) { return t.id == id; });
   }
-  bool merged(const std::string& id) { return at(id).state == TaskState::kMerged; }
+  bool merged(const std::string& id) {
+    const PlanTask& t = at(id);
+    if (t.state != TaskState::kSplit) return t.state == TaskState::kMerged;
+    return std::all_of(t.parts.begin(), t.parts.end(),
+                       [&](const std::string& part) { return merged(part); });
+  }
+  // The ladder's fourth rung: others do the work of it.
+  void split(const std::string& id) {
+    std::vector<std::string> parts;
+    for (int i = 0; i < 1 + static_cast<int>(rng_.below(3)); ++i) {
+      PlanTask part = at(id);
+      part.id = id + "." + std::to_string(i);
+      part.state = TaskState::kBlocked;
+      if (i > 0 && rng_.chance(0.5)) part.needs.push_back(parts.back());
+      parts.push_back(part.id);
+      tasks_.push_back(std::move(part));
+    }
+    at(id).state = TaskState::kSplit;
+    at(id).parts = parts;
+    EXPECT_TRUE(check_graph(tasks_).ok());
+  }
 
   void perform(const PlanAction& action) {
     for (const std::string& id : action.tasks) {
@@ -168,19 +214,24 @@ class World {
   bool anything_live() { return std::any_of(tasks_.begin(), tasks_.end(), live); }
 
   void progress() {
+    std::vector<std::string> to_split;
     for (PlanTask& t : tasks_) {
       if (t.state == TaskState::kLeased && rng_.chance(0.4)) t.state = TaskState::kSubmitted;
       if (t.state == TaskState::kGating && rng_.chance(0.6)) {
         if (rng_.chance(0.7)) {
           t.state = TaskState::kQueued;
           t.queue_position = ++queue_;
-        } else if (++bounces_[t.id] > 5) {
+        } else if (++bounces_[t.id] == 3 && t.id.find('.') == std::string::npos) {
+          t.state = TaskState::kBounced;
+          to_split.push_back(t.id);
+        } else if (bounces_[t.id] > 5) {
           t.state = TaskState::kEscalated;
         } else {
           t.state = TaskState::kReady;
         }
       }
     }
+    for (const std::string& id : to_split) split(id);
   }
 
   base::Rng rng_;

@@ -129,6 +129,12 @@ base::Result<Recording> parse_line(std::string_view line, const std::string& whe
   return recording;
 }
 
+bool is_about(std::string_view line) {
+  if (line.size() > 64 << 10 || line.find("\"about\"") == std::string_view::npos) return false;
+  auto json = Json::parse(line);
+  return json.ok() && (*json)["about"].is_object();
+}
+
 ErrorCode code_of_end(const std::string& end) {
   return end == "deadline" ? ErrorCode::kDeadline : ErrorCode::kUnavailable;
 }
@@ -142,6 +148,10 @@ struct Cassette::Impl {
   std::vector<Recording> recordings;
   std::map<std::string, i64> asked;  // how often, by key
 
+  std::string first_line() const {
+    if (options.about.is_null()) return "";
+    return Json::object({{"v", 1}, {"about", options.about}}).dump() + "\n";
+  }
   base::Status load();
   base::Status store(const Recording& recording);
   base::Result<base::HttpResponse> play(const Recording& recording,
@@ -155,17 +165,21 @@ struct Cassette::Impl {
 
 base::Status Cassette::Impl::load() {
   if (!base::file_exists(options.path)) {
-    if (options.mode == CassetteMode::kRecord || options.mode == CassetteMode::kAuto) return {};
+    if (options.mode == CassetteMode::kRecord) return base::write_file(options.path, first_line());
+    if (options.mode == CassetteMode::kAuto) return {};
     return Error(ErrorCode::kNotFound,
                  "there is no cassette at " + options.path + "; record one first or name another");
   }
-  if (options.mode == CassetteMode::kRecord) return base::write_file(options.path, "");
+  if (options.mode == CassetteMode::kRecord) {
+    return options.keep ? base::Status() : base::write_file(options.path, first_line());
+  }
   const std::string text = TRY(base::read_file(options.path));
   size_t number = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     ++number;
-    if (end > at) {
+    const bool about = number == 1 && is_about(std::string_view(text).substr(at, end - at));
+    if (end > at && !about) {
       recordings.push_back(TRY(parse_line(std::string_view(text).substr(at, end - at),
                                           options.path + ", line " + std::to_string(number))));
     }
@@ -299,6 +313,32 @@ base::Result<base::HttpResponse> Cassette::send(const base::HttpRequest& request
     return impl_->missing(wanted);
   }
   return impl_->record(request, std::move(wanted), on_head, on_body);
+}
+
+base::Result<Json> Cassette::look_at(const std::string& path) {
+  if (!base::file_exists(path)) {
+    return Error(ErrorCode::kNotFound, "there is no cassette at " + path +
+                                           "; record one with fleet run --record, or name another");
+  }
+  const std::string text = TRY(base::read_file(path));
+  Json out = Json::object();
+  size_t number = 0;
+  for (size_t at = 0; at < text.size() && !out.has("request");) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    at = end + 1;
+    if (++number == 1 && is_about(line)) {
+      out.set("about", (*Json::parse(line))["about"]);
+    } else if (!line.empty()) {
+      auto first = parse_line(line, path + ", line " + std::to_string(number));
+      if (!first.ok()) return Error(ErrorCode::kInvalidArgument, first.error().message());
+      out.set("path", first->path).set("request", first->request);
+    }
+  }
+  if (!out.has("request")) {
+    return Error(ErrorCode::kInvalidArgument, "the cassette " + path + " holds no exchange");
+  }
+  return out;
 }
 
 size_t Cassette::size() const {

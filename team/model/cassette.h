@@ -8,6 +8,7 @@
 //
 // Line: {"v":1,"key":"<hex>","n":0,"path":"/v1/chat/completions","request":{...},"status":200,
 //        "headers":{"content-type":"..."},"chunks":[[delay_ms,"text"],...],"end":"ok"|"broken"}
+// A first line {"v":1,"about":{...}} says what was recorded.
 // Errors: kCorruption with the line number for a damaged file. Thread-safe.
 #pragma once
 
@@ -35,10 +36,17 @@ class Cassette : public Transport {
     CassetteMode mode = CassetteMode::kStrict;
     std::vector<std::string> secrets;
     bool keep_delays = false;  // sleep as the recording did
+    bool keep = false;         // kRecord: add to a file that is there instead of replacing it
+    base::Json about;          // kRecord: for the first line of a new file
   };
   // `live` may be null for replay and strict; it outlives the cassette.
   static base::Result<std::unique_ptr<Cassette>> open(Options options, Transport* live);
   ~Cassette() override;
+  // What the first line says, null when it says nothing, and the first exchange's request and path
+  // as
+  // {"about":, "path":, "request":}. Errors: kNotFound; kInvalidArgument for a file that is no
+  // cassette.
+  static base::Result<base::Json> look_at(const std::string& path);
   base::Result<base::HttpResponse> send(const base::HttpRequest& request,
                                         const base::HttpHeadSink& on_head,
                                         const base::HttpBodySink& on_body) override;

@@ -23,6 +23,7 @@ struct AttemptSpec {
   int number = 1;
   Role role = Role::kCoder;
   Stage stage = Stage::kBuild;
+  std::string model;   // "": the run's
   std::string brief;   // what to do: goes under the task line of the pinned block
   std::string commit;  // files to start from; "" for an empty folder
   std::string folder;  // or a folder to start from

@@ -29,6 +29,10 @@ bool is_unusable(CallOutcome outcome) {
          outcome == CallOutcome::kNoSuchModel || outcome == CallOutcome::kNoRecording;
 }
 
+const std::string& model_of(const Engine& engine, const AttemptSpec& spec) {
+  return spec.model.empty() ? engine.config.model : spec.model;
+}
+
 bool has_ended(const std::vector<Event>& events) {
   return !events.empty() && kind_of(events.back()) == "attempt" &&
          parse_attempt_end(move_of(events.back())).ok();
@@ -54,13 +58,12 @@ class LocalPort : public AttemptPort {
   }
 
   Result<CallResult> infer(const std::string& key, const ModelRequest& request) override {
-    EffectIntent intent{
-        .key = key,
-        .kind = "model.call",
-        .cls = EffectClass::kPaid,
-        .request = describe(request),
-        .reserve_nusd = worst_cost_nusd(request.input_tokens_estimate(), request.output_tokens_max,
-                                        engine_.config.price)};
+    EffectIntent intent{.key = key,
+                        .kind = "model.call",
+                        .cls = EffectClass::kPaid,
+                        .request = describe(request),
+                        .reserve_nusd = worst_cost_nusd(request.input_tokens_estimate(),
+                                                        request.output_tokens_max, price())};
     Json recorded = TRY(strand_.once_booked(
         intent,
         [&]() -> Result<Json> {
@@ -77,6 +80,8 @@ class LocalPort : public AttemptPort {
   }
 
  private:
+  const Price& price() const { return engine_.config.price_of(model_of(engine_, spec_)); }
+
   std::vector<Json> usage_rows(const Json& json) const {
     std::vector<Json> rows;
     auto called = call_result_from_json(json);
@@ -88,11 +93,11 @@ class LocalPort : public AttemptPort {
                                    {"task", spec_.task},
                                    {"attempt", spec_.id},
                                    {"backend", engine_.config.backend},
-                                   {"model_asked", engine_.config.model},
+                                   {"model_asked", model_of(engine_, spec_)},
                                    {"model_got", called->reply.model},
-                                   {"price", engine_.config.price.id},
+                                   {"price", price().id},
                                    {"usage", to_json(t.usage)},
-                                   {"cost_nusd", cost_nusd(t.usage, engine_.config.price)},
+                                   {"cost_nusd", cost_nusd(t.usage, price())},
                                    {"ttft_ms", t.first_token_ms},
                                    {"total_ms", t.total_ms},
                                    {"outcome", name_of(t.outcome)}}));
@@ -132,7 +137,7 @@ class AttemptHost {
 
  private:
   AttemptPlace place() const {
-    return {engine_.config.folder, engine_.config.model, engine_.sandbox, engine_.repo};
+    return {engine_.config.folder, model_of(engine_, spec_), engine_.sandbox, engine_.repo};
   }
 
   base::Status open_strand(i64 fence) {
@@ -193,7 +198,7 @@ class AttemptHost {
         TRY(WorkerProcess::start(engine_.workers, Json::object({{"do", "attempt"},
                                                                 {"spec", to_json(spec_)},
                                                                 {"folder", engine_.config.folder},
-                                                                {"model", engine_.config.model},
+                                                                {"model", model_of(engine_, spec_)},
                                                                 {"fence", fence_}})));
     LocalPort port(engine_, spec_, *strand_);
     for (;;) {

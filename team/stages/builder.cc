@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "team/core/glob.h"
+#include "team/core/ladder.h"
 #include "team/core/merge_queue.h"
 #include "team/gate/gate_runner.h"
 #include "team/sandbox/workspace.h"
@@ -21,8 +22,6 @@ using base::ErrorCode;
 using base::Json;
 using base::Result;
 
-constexpr i64 kTickUs =
-    1'000'000;  // the scheduler's time: one second a decision, the same on replay
 constexpr i64 kLeaseUs =
     i64{1} << 60;  // a task keeps its attempt; the attempt's leases to workers are attempt_host's
 
@@ -46,13 +45,19 @@ Builder::Work& Builder::work(const std::string& id) {
 }
 
 bool Builder::merged(const std::string& task) const {
-  return std::any_of(tasks_.begin(), tasks_.end(), [&](const Work& w) {
-    return w.doc.id == task && (w.state == TaskState::kMerged || w.state == TaskState::kDone);
-  });
+  auto at =
+      std::find_if(tasks_.begin(), tasks_.end(), [&](const Work& w) { return w.doc.id == task; });
+  if (at == tasks_.end()) return false;
+  if (at->state == TaskState::kSplit) {
+    return std::all_of(at->parts.begin(), at->parts.end(),
+                       [&](const std::string& part) { return merged(part); });
+  }
+  return at->state == TaskState::kMerged || at->state == TaskState::kDone;
 }
 
 std::string Builder::owner_of(const std::string& criterion) const {
   for (const Work& w : tasks_) {
+    if (w.state == TaskState::kSplit || w.state == TaskState::kAbandoned) continue;
     const auto& covers = w.doc.covers;
     if (std::find(covers.begin(), covers.end(), criterion) != covers.end()) return w.doc.id;
   }
@@ -86,6 +91,7 @@ std::vector<PlanTask> Builder::graph() const {
     t.waiting_since_us = w.waiting_since_us;
     t.lease_until_us = kLeaseUs;
     t.queue_position = w.queue_position;
+    t.parts = w.parts;
     out.push_back(std::move(t));
   }
   return out;
@@ -148,6 +154,9 @@ base::Status Builder::lease(Work& task) {
   spec->write_globs = task.doc.touches;
   spec->read_only_globs = engine_.design.contracts;
   spec->fence = task.fence;
+  if (task.rung == static_cast<int>(Rung::kOtherModel) + 1) {
+    spec->model = engine_.config.other_model;
+  }
   if (task.rung == 1) {
     spec->continue_from = task.last_state;
     spec->folder.clear();
@@ -442,18 +451,18 @@ Result<bool> Builder::tip_passes(const std::vector<std::string>& stack, int heig
 base::Status Builder::bounce(Work& task, const std::string& signature, const std::string& feedback,
                              const std::string& evidence) {
   task.feedback = feedback;
-  task.rung = ++task.signatures[signature];
+  const Rung rung = next_rung(++task.signatures[signature], task.attempts - task.attempts_before,
+                              !task.is_part, {.attempts_max = engine_.config.attempts_max});
+  task.rung = static_cast<int>(rung) + 1;
   task.state = TaskState::kBounced;
   TRY(engine_.main.emit("task.bounced", Json::object({{"id", task.doc.id},
                                                       {"reason", feedback.substr(0, 600)},
                                                       {"signature", signature},
                                                       {"evidence", evidence},
-                                                      {"rung", task.rung}})));
-  if (task.rung >= engine_.config.attempts_max ||
-      task.attempts >= 2 * engine_.config.attempts_max) {
-    task.state = TaskState::kEscalated;
-    return engine_.main.emit("task.escalated", Json::object({{"id", task.doc.id}}));
-  }
+                                                      {"rung", task.rung},
+                                                      {"step", name_of(rung)}})));
+  if (rung == Rung::kSplit) return split(task.doc.id);
+  if (rung == Rung::kEscalate) return escalate(task);
   task.state = TaskState::kReady;
   task.waiting_since_us = tick_ * kTickUs;
   return engine_.main.emit("task.ready", Json::object({{"id", task.doc.id}}));

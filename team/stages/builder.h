@@ -1,7 +1,7 @@
 // Build: the loop that turns tasks into merged commits. It asks the scheduler what to do, leases
 // tasks to attempts on threads, gates what they hand in, and merges through the queue. A gate's
-// failure bounces the task up a ladder: same context, fresh context, a stated different hypothesis,
-// and then the line stops and the task is escalated.
+// failure bounces the task up a ladder (core/ladder.h): same context, fresh context, another model,
+// a new cut of the task, and then the line stops and somebody decides (ladder.cc).
 //
 // Which attempt ended first is recorded, so a replay takes the same decisions in the same order.
 // Single-threaded but for the attempts it starts and joins.
@@ -36,6 +36,9 @@ class Builder {
   base::Status close_merged();  // merged tasks become done
 
  private:
+  // The scheduler's time: one second a decision, the same on replay.
+  static constexpr i64 kTickUs = 1'000'000;
+
   struct Work {
     TaskDoc doc;
     TaskState state = TaskState::kBlocked;
@@ -43,10 +46,14 @@ class Builder {
     i64 fence = 0;
     int queue_position = 0;
     i64 waiting_since_us = 0;
-    std::string base;      // commit its attempt started from
-    std::string change;    // commit of what it handed in
-    std::string feedback;  // what the gates said last
-    int rung = 0;
+    std::string base;         // commit its attempt started from
+    std::string change;       // commit of what it handed in
+    std::string feedback;     // what the gates said last
+    int rung = 0;             // 0: never came back; else Rung + 1
+    int attempts_before = 0;  // made before somebody said "once more"
+    int escalations = 0;
+    bool is_part = false;                   // of a task that was split
+    std::vector<std::string> parts;         // once split
     std::map<std::string, int> signatures;  // failures seen, by signature
     base::Json last_state;                  // of its agent, to go on from
   };
@@ -71,6 +78,10 @@ class Builder {
                                 std::string& failure);
   base::Status bounce(Work& task, const std::string& signature, const std::string& feedback,
                       const std::string& evidence);
+  base::Status split(std::string id);  // by value: tasks move
+  base::Status escalate(Work& task);
+  base::Result<EscalationDoc> ask_decider(const Work& task);
+  base::Status ask_person(const std::string& decision, EscalationDoc& said);
   base::Result<std::string> check_gate(const Work& task, const std::string& attempt,
                                        const std::string& gate);
 

@@ -238,6 +238,57 @@ base::Status check_plan(const PlanDoc& plan, const SpecDoc& spec, const DesignDo
   return {};
 }
 
+base::Status check_split(const TaskDoc& task, PlanDoc& parts, const DesignDoc& design,
+                         const std::vector<GateSpec>& gates) {
+  constexpr size_t kPartsMax = 8;
+  if (parts.tasks.size() > kPartsMax) return bad("more than eight parts are no help");
+  std::set<std::string> ids, covers, own_gates;
+  for (const TaskDoc& part : parts.tasks) {
+    if (part.id.rfind(task.id + ".", 0) != 0) {
+      return bad("the id of part " + part.id + " must begin with " + task.id + ".");
+    }
+    ids.insert(part.id);
+    covers.insert(part.covers.begin(), part.covers.end());
+    own_gates.insert(part.gates.begin(), part.gates.end());
+  }
+  for (const TaskDoc& part : parts.tasks) {
+    for (const std::string& need : part.needs) {
+      if (!ids.contains(need)) {
+        return bad("part " + part.id + " may need other parts only, not " + need + "; what " +
+                   task.id + " needed is added by itself");
+      }
+    }
+  }
+  for (const std::string& criterion : task.covers) {
+    if (!covers.contains(criterion)) return bad("no part covers " + criterion);
+  }
+  for (const std::string& gate : task.gates) {
+    if (!own_gates.contains(gate)) return bad("no part must pass gate " + gate);
+  }
+  SpecDoc nothing_to_cover;
+  TRY(check_plan(parts, nothing_to_cover, design, gates));
+  for (TaskDoc& part : parts.tasks) {
+    part.needs.insert(part.needs.end(), task.needs.begin(), task.needs.end());
+  }
+  return {};
+}
+
+Result<EscalationDoc> escalation_from_json(const Json& json) {
+  Reader in(json, "decision.json");
+  EscalationDoc out;
+  out.choice = in.need("choice");
+  out.advice = in.text("advice");
+  out.why = in.need("why");
+  TRY(in.status());
+  if (out.choice != "retry" && out.choice != "without" && out.choice != "person") {
+    return bad("the choice is retry, without or person, not '" + out.choice + "'");
+  }
+  if (out.choice != "without" && out.advice.empty()) {
+    return bad("choice " + out.choice + " needs advice: what to do, or what to ask");
+  }
+  return out;
+}
+
 Result<std::vector<MutantDoc>> mutants_from_json(const Json& json) {
   Reader in(json, "mutants.json");
   const auto& mutants = in.list("mutants");

@@ -80,6 +80,20 @@ base::Result<PlanDoc> plan_from_json(const base::Json& json);
 base::Status check_plan(const PlanDoc& plan, const SpecDoc& spec, const DesignDoc& design,
                         const std::vector<GateSpec>& gates);
 
+// The parts of a task that is cut anew: they keep its promises (criteria, gates), have ids that
+// begin with its own and a dot, need only each other and what it needed, and touch no contract.
+// Their `needs` come back with those of the task added.
+base::Status check_split(const TaskDoc& task, PlanDoc& parts, const DesignDoc& design,
+                         const std::vector<GateSpec>& gates);
+
+// What becomes of a task at the end of the ladder.
+struct EscalationDoc {
+  std::string choice;  // retry | without | person
+  std::string advice;  // retry: for the next attempt; person: the question
+  std::string why;
+};
+base::Result<EscalationDoc> escalation_from_json(const base::Json& json);
+
 struct MutantDoc {
   std::string id, criterion, file, search, replace, why;
 };

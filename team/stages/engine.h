@@ -27,16 +27,23 @@ namespace team {
 struct EngineConfig {
   std::string run;
   std::string intent;
-  std::string folder;     // of the run
-  std::string model;      // name sent to the back end
-  std::string backend;    // for usage rows: "recorded", "openai"
-  bool recorded = false;  // the model's words come from a script; the report says so
-  Price price;
+  std::string folder;                   // of the run
+  std::string model;                    // name sent to the back end
+  std::string backend;                  // for usage rows: "recorded", "openai"
+  bool recorded = false;                // the model's words come from a script; the report says so
+  Price price;                          // of `model`, and of any other without an entry below
+  std::map<std::string, Price> prices;  // by model
   i64 budget_nusd = 350'000'000'000;
   PlanCapacity capacity;
   u64 seed = 1;
-  int attempts_max = 4;  // rungs of the bounce ladder before a task is escalated
-  int port = 7379;       // where the product serves
+  int attempts_max = 8;     // of a task before it is escalated, whatever it failed for
+  std::string other_model;  // for the ladder's third rung; "": there is only one
+  int port = 7379;          // where the product serves
+
+  const Price& price_of(const std::string& name) const {
+    auto at = prices.find(name);
+    return at == prices.end() ? price : at->second;
+  }
 };
 
 // Hears what goes on, for the live view. Calls may come from several threads.

@@ -118,6 +118,47 @@ std::string task_brief(const TaskDoc& task, const SpecDoc& spec, const DesignDoc
   return out;
 }
 
+namespace {
+
+std::string task_and_criteria(const TaskDoc& task, const SpecDoc& spec) {
+  std::string out = "Task " + task.id + ": " + task.title + "\n" + task.brief +
+                    "\nIt may change: " + joined(task.touches) +
+                    "\nIts gates: " + joined(task.gates) + "\nCriteria:\n";
+  for (const Criterion& criterion : spec.criteria) {
+    if (std::find(task.covers.begin(), task.covers.end(), criterion.id) != task.covers.end()) {
+      out += "  " + criterion.id + ": " + criterion.text + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string split_brief(const TaskDoc& task, const SpecDoc& spec, const DesignDoc& design,
+                        const std::string& feedback) {
+  return "Four attempts at this task failed in the same way.\n" + task_and_criteria(task, spec) +
+         "Contracts: " + joined(design.contracts) + "\nThe last attempt came back:\n" + feedback +
+         R"(
+Cut it anew: smaller steps, or the same step described differently. Write plan.json:
+{"tasks": [{"id": ")" +
+         task.id +
+         R"(.1", "title": "...", "brief": "...", "needs": [], "touches": ["src/x.cc"],
+            "covers": ["C1"], "gates": [], "value": 1, "cost": 1}]}
+Together the parts must cover its criteria and pass its gates; they may need each other only.
+)";
+}
+
+std::string escalation_brief(const TaskDoc& task, const SpecDoc& spec,
+                             const std::string& feedback) {
+  return "The line stops: every attempt at this task failed.\n" + task_and_criteria(task, spec) +
+         "The last attempt came back:\n" + feedback + R"(
+Say what becomes of it. Write decision.json:
+{"choice": "retry | without | person", "advice": "...", "why": "..."}
+retry: once more, with your advice. without: the run goes on without this task, its criteria are
+reported unmet. person: the run waits for the answer to your question, put into advice.
+)";
+}
+
 std::string review_brief(const TaskDoc& task, const SpecDoc& spec, const std::string& diff,
                          const std::string& evidence) {
   std::string out = "Review the change for '" + task.title + "'.\nCriteria:\n";

@@ -22,6 +22,9 @@ std::string plan_brief(const std::string& spec_text, const DesignDoc& design,
 // `feedback`: what the gates said about the last attempt, or "".
 std::string task_brief(const TaskDoc& task, const SpecDoc& spec, const DesignDoc& design,
                        const std::string& feedback, int rung);
+std::string split_brief(const TaskDoc& task, const SpecDoc& spec, const DesignDoc& design,
+                        const std::string& feedback);
+std::string escalation_brief(const TaskDoc& task, const SpecDoc& spec, const std::string& feedback);
 std::string review_brief(const TaskDoc& task, const SpecDoc& spec, const std::string& diff,
                          const std::string& evidence);
 std::string mutants_brief(const SpecDoc& spec);

@@ -7,6 +7,7 @@
 #include "team/sandbox/sandbox.h"
 #include "team/stages/builder.h"
 #include "team/stages/converge.h"
+#include "team/stages/run_lock.h"
 #include "team/stages/verify.h"
 #include "team/stages/worker_gates.h"
 
@@ -17,14 +18,6 @@ using base::Error;
 using base::ErrorCode;
 using base::Json;
 using base::Result;
-
-Json price_json(const Price& price) {
-  return Json::object({{"id", price.id},
-                       {"in_nusd", price.in_nusd},
-                       {"cached_nusd", price.cached_nusd},
-                       {"write_nusd", price.write_nusd},
-                       {"out_nusd", price.out_nusd}});
-}
 
 base::Status begin(Engine& engine, const Json& started) {
   const EngineConfig& config = engine.config;
@@ -99,7 +92,22 @@ Result<RunOutcome> all_stages(Engine& engine, const Json& started) {
 
 }  // namespace
 
+Json RunRequest::to_json(const Price& price) {
+  return Json::object({{"id", price.id},
+                       {"in_nusd", price.in_nusd},
+                       {"cached_nusd", price.cached_nusd},
+                       {"write_nusd", price.write_nusd},
+                       {"out_nusd", price.out_nusd}});
+}
+
+Price RunRequest::price_from_json(const Json& json) {
+  return {json["id"].as_string(), json["in_nusd"].as_int(), json["cached_nusd"].as_int(),
+          json["write_nusd"].as_int(), json["out_nusd"].as_int()};
+}
+
 Json RunRequest::to_json() const {
+  Json by_model = Json::object();
+  for (const auto& [name, its] : prices) by_model.set(name, to_json(its));
   return Json::object({{"id", id},
                        {"intent", intent},
                        {"script", script},
@@ -107,7 +115,11 @@ Json RunRequest::to_json() const {
                        {"backend", backend},
                        {"url", url},
                        {"budget_nusd", budget_nusd},
-                       {"price", price_json(price)},
+                       {"price", to_json(price)},
+                       {"prices", std::move(by_model)},
+                       {"other_model", other_model},
+                       {"cassette", cassette},
+                       {"cassette_mode", cassette_mode},
                        {"agents", agents},
                        {"seed", seed},
                        {"port", port},
@@ -146,9 +158,15 @@ Result<RunRequest> RunRequest::from_json(const Json& json) {
     else if (key == "started")
       out.started = value;
     else if (key == "price") {
-      out.price = {value["id"].as_string(), value["in_nusd"].as_int(),
-                   value["cached_nusd"].as_int(), value["write_nusd"].as_int(),
-                   value["out_nusd"].as_int()};
+      out.price = price_from_json(value);
+    } else if (key == "prices") {
+      for (const auto& [name, its] : value.members()) out.prices[name] = price_from_json(its);
+    } else if (key == "other_model") {
+      out.other_model = value.as_string();
+    } else if (key == "cassette") {
+      out.cassette = value.as_string();
+    } else if (key == "cassette_mode") {
+      out.cassette_mode = value.as_string();
     } else {
       return Error(ErrorCode::kInvalidArgument, "unknown key '" + key + "' ; remove or correct it");
     }
@@ -168,9 +186,9 @@ base::Status create_run(const std::string& folder, const RunRequest& request) {
     complete.started = Json::object({{"id", request.id},
                                      {"model", request.model},
                                      {"backend", request.backend},
-                                     {"recorded", !request.script.empty()},
+                                     {"recorded", request.is_recorded()},
                                      {"cap_nusd", request.budget_nusd},
-                                     {"price", price_json(request.price)}});
+                                     {"price", RunRequest::to_json(request.price)}});
   }
   return base::replace_file(folder + "/run.json", complete.to_json().dump_pretty() + "\n");
 }
@@ -207,6 +225,30 @@ Result<i64> quiet_point(const Ledger& ledger, i64 seq) {
 
 }  // namespace
 
+base::Status give_answer(const std::string& folder, const std::string& decision,
+                         const std::string& text, bool without) {
+  auto lock = TRY(RunLock::take(folder));
+  auto ledger = TRY(Ledger::open({.path = folder + "/ledger.db"}));
+  const RunState state = ledger->state();
+  std::string open;
+  for (const Entity* d : state.all("decision")) {
+    if (d->state == "open" && state.find("answer", d->id) == nullptr) open += " " + d->id;
+  }
+  if (state.state_of("decision", decision) != "open") {
+    return Error(ErrorCode::kInvalidArgument,
+                 "no decision " + decision + " waits for an answer" +
+                     (open.empty() ? "; none does" : "; these do:" + open));
+  }
+  if (state.find("answer", decision) != nullptr) {
+    return Error(ErrorCode::kExists,
+                 "decision " + decision + " was answered already; go on with: fleet run");
+  }
+  i64 ver = static_cast<i64>(TRY(ledger->stream("answers")).size()) + 1;
+  Json body = Json::object({{"id", decision}, {"text", text}, {"without", without}});
+  TRY(ledger->append("answers", ver, "human:cli", {{"answer.given", std::move(body)}}));
+  return {};
+}
+
 base::Result<i64> fork_run(const std::string& folder, i64 seq, const std::string& target,
                            const RunRequest& request) {
   auto ledger = TRY(Ledger::open({.path = folder + "/ledger.db", .read_only = true}));
@@ -239,13 +281,20 @@ Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& opti
   config.folder = options.folder;
   config.model = request.model;
   config.backend = request.backend;
-  config.recorded = !request.script.empty();
+  config.recorded = request.is_recorded();
   config.price = request.price;
+  config.prices = request.prices;
+  config.other_model = request.other_model;
   config.budget_nusd = request.budget_nusd;
   config.capacity.agents = request.agents;
   config.seed = request.seed;
   config.port = request.port;
 
+  std::unique_ptr<RunLock> lock;
+  if (!options.replay_only) {
+    lock = TRY(RunLock::take(options.folder));
+    TRY(base::remove_tree(options.folder + "/scratch"));  // of one that was killed
+  }
   auto ledger = TRY(Ledger::open({.path = options.folder + "/ledger.db",
                                   .run = request.id,
                                   .create = !options.replay_only,

@@ -11,6 +11,7 @@
 #include "team/stages/engine.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ struct RunRequest {
   std::string url;  // live only; keys come from the environment
   i64 budget_nusd = 350'000'000'000;
   Price price;
+  std::map<std::string, Price> prices;  // of other models, by name
+  std::string other_model;              // the ladder's third rung; "": there is only one
+  std::string cassette;                 // absolute path; "": none
+  std::string cassette_mode;            // record | replay | strict
   int agents = 2;
   u64 seed = 1;
   int port = 7379;
@@ -34,8 +39,15 @@ struct RunRequest {
   std::string api = "openai";  // openai | anthropic
   base::Json started;  // what run.started says; kept by forks, whatever model they go on with
 
+  // The model's words come from a file, not from a model.
+  bool is_recorded() const {
+    return !script.empty() || cassette_mode == "replay" || cassette_mode == "strict";
+  }
+
   base::Json to_json() const;
   static base::Result<RunRequest> from_json(const base::Json& json);
+  static base::Json to_json(const Price& price);
+  static Price price_from_json(const base::Json& json);
 };
 
 enum class RunEnd { kMet, kUnmet };
@@ -60,6 +72,10 @@ base::Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions
 // Creates the folder with run.json. Errors: kExists.
 base::Status create_run(const std::string& folder, const RunRequest& request);
 base::Result<RunRequest> load_run(const std::string& folder);
+// A person's answer to an open decision of a run that waits; the next `fleet run` goes on with it.
+// Errors: kInvalidArgument when nothing waits for it, kExists, kBusy while the run is under way.
+base::Status give_answer(const std::string& folder, const std::string& decision,
+                         const std::string& text, bool without);
 // A new run in `target` that shares the record of `folder` up to `seq` and goes on with `request`.
 // Workspaces are not part of the record, so the cut is made at the last event up to `seq` at which
 // no attempt is under way. Returns that event's number.

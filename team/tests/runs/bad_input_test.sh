@@ -46,6 +46,19 @@ rm -f "$ledger-wal" "$ledger-shm"
 [ "$(exit_code "$fleet" run --run good)" = 6 ] || fail "a torn ledger: $(cat "$work/err")"
 one_sentence "damaged"
 
+# A run that somebody else is working on.
+greeter held
+(exec 9>"$FLEET_HOME/runs/held/run.lock" && flock 9 && echo 4711 >"$FLEET_HOME/runs/held/run.lock" && exec sleep 60) &
+holder=$!
+for _ in $(seq 50); do [ -s "$FLEET_HOME/runs/held/run.lock" ] && break; read -rt 0.1 <> <(:) || true; done
+[ "$(exit_code "$fleet" run --run held)" = 5 ] || fail "two orchestrators on one run"
+one_sentence "is being worked on by process 4711"
+kill "$holder"
+wait "$holder" 2>/dev/null || true
+# Workers are not for people.
+[ "$(exit_code "$fleet" worker </dev/null)" = 5 ] || fail "a worker started by hand"
+one_sentence "is started by 'fleet run' itself"
+
 # A budget that is too small: exit 3, nothing is sent beyond it.
 greeter poor
 sed -i 's/"\(budget\|cap\)_nusd": [0-9]*/"\1_nusd": 1000/' "$FLEET_HOME/runs/poor/run.json"
