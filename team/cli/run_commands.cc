@@ -1,4 +1,4 @@
-// fleet new, run, replay, fork, deploy: the commands that do something.
+// fleet new, run, replay, fork: the commands that do something.
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
@@ -9,7 +9,6 @@
 #include "team/cli/live_view.h"
 #include "team/report/report.h"
 #include "team/stages/run.h"
-#include "team/stages/service.h"
 #include "team/stages/worker_main.h"
 
 #include <unistd.h>
@@ -175,8 +174,6 @@ base::Result<int> drive(const std::string& folder, const CommandOptions& options
   return outcome->end == RunEnd::kMet ? kExitMet : kExitUnmet;
 }
 
-volatile std::sig_atomic_t g_stop = 0;
-
 }  // namespace
 
 base::Result<int> command_new(const CommandOptions& options) {
@@ -260,49 +257,6 @@ base::Result<int> command_fork(const CommandOptions& options) {
   i64 cut = TRY(fork_run(folder, seq, target, request));
   std::printf("%s\nshares events 1 to %lld; go on with: fleet run --run %s\n", target.c_str(),
               static_cast<long long>(cut), name.c_str());
-  return kExitMet;
-}
-
-// Serves what a run released, supervised, until it is interrupted.
-base::Result<int> command_deploy(const CommandOptions& options) {
-  std::string folder = TRY(find_run(options.run));
-  std::string artifact;
-  {
-    auto ledger = TRY(Ledger::open({.path = folder + "/ledger.db", .read_only = true}));
-    RunState state = ledger->state();
-    for (const Entity* a : state.all("artifact")) {
-      if (a->state == "released") artifact = a->id;
-    }
-  }
-  if (artifact.empty()) {
-    return Error(ErrorCode::kNotFound, "this run has released nothing; see fleet status");
-  }
-  RunRequest request = TRY(load_run(folder));
-  auto json = TRY(Json::parse(TRY(base::read_file(folder + "/spec.json"))));
-  SpecDoc spec = TRY(spec_from_json(json));
-  auto sandbox = TRY(Sandbox::open({}));
-  int port = options.port > 0 ? options.port : request.port;
-  Service service(*sandbox, {.interface = spec.interface,
-                             .artifact = folder + "/artifacts/" + artifact,
-                             .data = folder + "/data/live",
-                             .log = folder + "/data-live.log",
-                             .port = port});
-  TRY(service.start());
-  std::printf("%s serves on 127.0.0.1:%d (data in %s/data/live); stop it with Ctrl-C\n",
-              artifact.c_str(), port, folder.c_str());
-  std::fflush(stdout);
-  std::signal(SIGINT, [](int) { g_stop = 1; });
-  std::signal(SIGTERM, [](int) { g_stop = 1; });
-  while (g_stop == 0) {
-    auto crash = TRY(service.tend());
-    if (crash) {
-      std::printf("it died of signal %d and is back after %lld ms\n", crash->signal,
-                  static_cast<long long>(service.ready_ms()));
-      std::fflush(stdout);
-    }
-    base::system_clock().sleep_us(50'000);
-  }
-  service.stop();
   return kExitMet;
 }
 

@@ -4,7 +4,6 @@
 #include "base/files.h"
 #include "team/cli/commands.h"
 #include "team/cli/live_view.h"
-#include "team/perf/stats.h"
 #include "team/report/report.h"
 #include "team/report/story.h"
 #include "team/stages/product_repo.h"
@@ -75,15 +74,89 @@ const Entity* find_any(const RunState& state, const std::string& id) {
   return nullptr;
 }
 
+// What `fleet deploy` wrote last, or null.
+Json live_operation(const std::string& folder) {
+  auto text = base::read_file(folder + "/operation.json");
+  auto json = text.ok() ? Json::parse(*text) : base::Result<Json>(Json());
+  return json.ok() ? *json : Json();
+}
+
+// How the product serves, what broke, which decisions that reopened.
+void print_operation(const Opened& run) {
+  for (const Entity* d : run.state.all("deployment")) {
+    if (!d->facts.has("operation")) continue;
+    std::printf("  %-6s %-11s %s: %s\n", d->id.c_str(), d->state.c_str(),
+                d->facts["artifact"].as_string().c_str(),
+                format_operation(d->facts["operation"]).c_str());
+  }
+  if (Json live = live_operation(run.folder); live.is_object()) {
+    std::printf("  live   %-11s %s: %s\n", live["serving"].as_bool() ? "serving" : "stopped",
+                live["artifact"].as_string().c_str(), format_operation(live["operation"]).c_str());
+  }
+  for (const Entity* i : run.state.all("incident")) {
+    const std::string& text = i->facts["text"].as_string();
+    std::printf("  %-6s %-11s %s\n", i->id.c_str(), i->state.c_str(),
+                text.substr(0, text.find('\n')).c_str());
+  }
+  for (const Entity* d : run.state.all("decision")) {
+    if (d->state != "revisited") continue;
+    std::printf("  %-6s open again  %s %s\n", d->id.c_str(),
+                d->facts["question"].as_string().c_str(), d->facts["because"].as_string().c_str());
+  }
+}
+
+// A deployment's latencies and memory over time, one line a stretch.
+void print_series(const std::string& name, const Json& operation) {
+  std::printf("\n%s  %s\n", name.c_str(), format_operation(operation).c_str());
+  std::printf("  %8s %8s %7s %9s %9s %9s %8s\n", "time", "answers", "errors", "p50 ms", "p99 ms",
+              "memory MB", "restarts");
+  for (const Json& p : operation["series"]["points"].items()) {
+    std::printf(
+        "  %6.2f s %8lld %7lld %9.2f %9.2f %9.1f %8lld\n",
+        static_cast<f64>(p["at_ms"].as_int()) / 1e3, static_cast<long long>(p["answers"].as_int()),
+        static_cast<long long>(p["errors"].as_int()), static_cast<f64>(p["p50_us"].as_int()) / 1e3,
+        static_cast<f64>(p["p99_us"].as_int()) / 1e3, static_cast<f64>(p["rss"].as_int()) / 1e6,
+        static_cast<long long>(p["restarts"].as_int()));
+  }
+}
+
+// Where the time went before the experiment changed something.
+void print_profile(const Json& profile) {
+  for (size_t i = 0; i < std::min<size_t>(5, profile["entries"].size()); ++i) {
+    const Json& e = profile["entries"][i];
+    std::printf("    %4.0f %%  %3.0f %%  %s%s%s\n", e["self"].as_double() * 100,
+                e["total"].as_double() * 100, e["function"].as_string().c_str(),
+                e["path"].as_string().empty() ? "" : "  < ", e["path"].as_string().c_str());
+  }
+}
+
+void print_experiment(const Entity& x) {
+  const Json& f = x.facts;
+  std::printf("%s  %s: %s\n", x.id.c_str(), x.state.c_str(), f["idea"].as_string().c_str());
+  std::printf("    bottleneck: %s\n", f["bottleneck"].as_string().c_str());
+  print_profile(f["profile"]);
+  if (!f.has("gain")) {
+    std::printf("    %s\n", f["why"].as_string().c_str());
+    return;
+  }
+  std::printf(
+      "    gain %s (95 %% interval %s to %s), %lld pairs, p %.2g; %s\n",
+      format_percent(f["gain"].as_double()).c_str(), format_percent(f["low"].as_double()).c_str(),
+      format_percent(f["high"].as_double()).c_str(), static_cast<long long>(f["pairs"].as_int()),
+      f["p"].as_double(), f["why"].as_string().c_str());
+}
+
 }  // namespace
 
 base::Result<int> command_status(const CommandOptions& options) {
   Opened run = TRY(open_run(options));
   if (options.json) {
     Json out = Json::object({{"run", run.ledger->run()}, {"state", run_state_word(run.state)}});
-    for (const char* kind : {"stage", "criterion", "task", "experiment", "incident", "artifact"}) {
+    for (const char* kind : {"stage", "criterion", "task", "decision", "experiment", "incident",
+                             "artifact", "deployment"}) {
       out.set(kind, entities_json(run.state, kind));
     }
+    out.set("live", live_operation(run.folder));
     out.set("spent_nusd", run.state.spent_nusd());
     out.set("events", run.state.last_seq());
     print_json(out);
@@ -104,6 +177,7 @@ base::Result<int> command_status(const CommandOptions& options) {
     std::printf("  %-6s %-10s %s\n", t->id.c_str(), t->state.c_str(),
                 t->facts["title"].as_string().c_str());
   }
+  print_operation(run);
   std::printf("spent   %s in %zu calls, %lld events in the ledger\n",
               format_usd(run.state.spent_nusd()).c_str(), run.state.usage().size(),
               static_cast<long long>(run.state.last_seq()));
@@ -289,24 +363,20 @@ base::Result<int> command_cost(const CommandOptions& options) {
 
 base::Result<int> command_perf(const CommandOptions& options) {
   Opened run = TRY(open_run(options));
+  Json live = live_operation(run.folder);
   if (options.json) {
-    print_json(entities_json(run.state, "experiment"));
+    print_json(Json::object({{"experiments", entities_json(run.state, "experiment")},
+                             {"deployments", entities_json(run.state, "deployment")},
+                             {"live", live}}));
     return kExitMet;
   }
-  for (const Entity* x : run.state.all("experiment")) {
-    const Json& f = x->facts;
-    std::printf("%s  %s: %s\n", x->id.c_str(), x->state.c_str(), f["idea"].as_string().c_str());
-    std::printf("    bottleneck: %s\n", f["bottleneck"].as_string().c_str());
-    if (!f.has("gain")) {
-      std::printf("    %s\n", f["why"].as_string().c_str());
-      continue;
+  for (const Entity* x : run.state.all("experiment")) print_experiment(*x);
+  for (const Entity* d : run.state.all("deployment")) {
+    if (d->facts.has("operation")) {
+      print_series(d->id + " " + d->facts["artifact"].as_string(), d->facts["operation"]);
     }
-    std::printf(
-        "    gain %s (95 %% interval %s to %s), %lld pairs, p %.2g; %s\n",
-        format_percent(f["gain"].as_double()).c_str(), format_percent(f["low"].as_double()).c_str(),
-        format_percent(f["high"].as_double()).c_str(), static_cast<long long>(f["pairs"].as_int()),
-        f["p"].as_double(), f["why"].as_string().c_str());
   }
+  if (live.is_object()) print_series("live " + live["artifact"].as_string(), live["operation"]);
   return kExitMet;
 }
 

@@ -13,8 +13,9 @@ using base::ErrorCode;
 using base::Json;
 
 // Facts that a second execution of the same work may measure differently.
-constexpr std::array<std::string_view, 9> kMeasured = {
-    "wall_us", "cpu_us", "rss", "wall_ms", "metrics", "at_us", "latency", "fence", "worker"};
+constexpr std::array<std::string_view, 12> kMeasured = {
+    "wall_us", "cpu_us", "rss",    "wall_ms", "metrics",   "at_us",
+    "latency", "fence",  "worker", "profile", "operation", "canary_verdict"};
 
 bool is_entity(const Event& event) {
   return machine_of(kind_of(event)) != nullptr;

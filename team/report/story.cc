@@ -109,7 +109,14 @@ std::optional<StoryLine> tell_experiment(const Event& event) {
   const Json& body = event.body;
   const std::string& id = body["id"].as_string();
   if (event.type == "experiment.hypothesis") {
-    return line(Tone::kPlain, id, "hypothesis: " + body["idea"].as_string());
+    const Json& top = body["profile"]["entries"][0];
+    std::string where;
+    if (!top["function"].as_string().empty()) {
+      char share[32];
+      std::snprintf(share, sizeof share, "%.0f %% of the time in ", top["self"].as_double() * 100);
+      where = share + top["function"].as_string() + "; ";
+    }
+    return line(Tone::kPlain, id, where + "hypothesis: " + body["idea"].as_string());
   }
   bool kept = event.type == "experiment.kept";
   if (!kept && event.type != "experiment.rejected") return std::nullopt;
@@ -126,10 +133,20 @@ std::optional<StoryLine> tell_operation(const Event& event, const RunState& stat
   const Json& body = event.body;
   const std::string& id = body["id"].as_string();
   if (event.type == "deployment.probing") {
-    return line(Tone::kGood, id,
-                "canary serves after " + std::to_string(body["ready_ms"].as_int()) + " ms");
+    std::string text = "canary serves after " + std::to_string(body["ready_ms"].as_int()) + " ms";
+    const Json& verdict = body["canary_verdict"];
+    if (verdict["promote"].as_bool()) {
+      text += "; beside " + verdict["against"].as_string() + " " + verdict["why"].as_string();
+    }
+    return line(Tone::kGood, id, text);
   }
-  if (event.type == "deployment.rolled_back") return line(Tone::kWarn, id, "rolled back");
+  if (event.type == "deployment.serving" && body.has("operation")) {
+    return line(Tone::kGood, id, "serves: " + format_operation(body["operation"]));
+  }
+  if (event.type == "deployment.rolled_back") {
+    std::string why = body["why"].as_string();
+    return line(Tone::kWarn, id, why.empty() ? "rolled back" : "rolled back: " + first_line(why));
+  }
   if (event.type == "fault.survived" || event.type == "fault.broke") {
     const Entity* fault = state.find("fault", id);
     std::string title = fault == nullptr ? "" : fault->facts["title"].as_string();
@@ -188,6 +205,9 @@ std::optional<StoryLine> tell_rest(const Event& event) {
         Tone::kPlain, id,
         body["choice"].as_string() + "  (reopens when " + body["trigger"].as_string() + ")");
   }
+  if (event.type == "decision.revisited") {
+    return line(Tone::kWarn, id, "open again: " + body["because"].as_string());
+  }
   if (event.type == "design.frozen") {
     return line(Tone::kGood, "design",
                 std::to_string(body["files"].size()) + " contract files frozen");
@@ -225,6 +245,19 @@ std::optional<StoryLine> tell_end(const Event& event) {
 std::string format_percent(f64 ratio) {
   char text[32];
   std::snprintf(text, sizeof text, std::fabs(ratio) < 0.1 ? "%+.1f %%" : "%+.0f %%", ratio * 100);
+  return text;
+}
+
+std::string format_operation(const Json& operation) {
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "%lld answers, %lld errors, p50 %.2f ms, p99 %.2f ms, %.1f MB, %lld restarts",
+                static_cast<long long>(operation["answers"].as_int()),
+                static_cast<long long>(operation["errors"].as_int()),
+                static_cast<f64>(operation["p50_us"].as_int()) / 1e3,
+                static_cast<f64>(operation["p99_us"].as_int()) / 1e3,
+                static_cast<f64>(operation["rss_max"].as_int()) / 1e6,
+                static_cast<long long>(operation["restarts"].as_int()));
   return text;
 }
 

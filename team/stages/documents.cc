@@ -83,6 +83,29 @@ class Reader {
   std::string problem_;
 };
 
+// A list of objects, each read strictly by `fill`. `what`: "a task".
+template <class T, class Fill>
+Result<std::vector<T>> each(const Json::Array& items, const char* what, Fill fill) {
+  std::vector<T> out;
+  for (const Json& item : items) {
+    Reader in(item, what);
+    T one = fill(in);
+    TRY(in.status());
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+// A document that is one list and nothing else.
+template <class T, class Fill>
+Result<std::vector<T>> only_list(const Json& json, const char* file, const char* key,
+                                 const char* what, Fill fill) {
+  Reader in(json, file);
+  const Json::Array& items = in.list(key);
+  TRY(in.status());
+  return each<T>(items, what, fill);
+}
+
 Result<Criterion> criterion_from(const Json& json) {
   Reader in(json, "a criterion");
   Criterion out{in.need("id"), in.need("text"), in.strings("gates")};
@@ -100,10 +123,14 @@ Result<ProductInterface> interface_from(const Json& json) {
   out.serve = in.strings("serve");
   out.probe = in.strings("probe");
   out.probe_expect = in.text("probe_expect");
+  const auto& traffic = in.list("traffic");
   out.benchmark_gate = in.text("benchmark_gate");
   out.benchmark_metric = in.text("benchmark_metric");
   out.experiments_max = static_cast<int>(in.integer("experiments_max", 2));
   TRY(in.status());
+  out.traffic = TRY(each<Exchange>(traffic, "an exchange of the traffic", [](Reader& e) {
+    return Exchange{e.need("name"), e.need("send"), e.need("expect")};
+  }));
   if (out.build.empty()) return bad("'interface' must say how the product is built");
   return out;
 }
@@ -127,11 +154,9 @@ Result<SpecDoc> spec_from_json(const Json& json) {
     }
   }
   if (out.criteria.empty()) return bad("spec.json lists no criteria");
-  for (const Json& item : assumptions) {
-    Reader a(item, "an assumption");
-    out.assumptions.push_back({a.need("id"), a.need("question"), a.need("choice")});
-    TRY(a.status());
-  }
+  out.assumptions = TRY(each<Assumption>(assumptions, "an assumption", [](Reader& a) {
+    return Assumption{a.need("id"), a.need("question"), a.need("choice")};
+  }));
   out.interface = TRY(interface_from(interface));
   return out;
 }
@@ -147,13 +172,12 @@ Result<CritiqueDoc> critique_from_json(const Json& json) {
   const auto& findings = in.list("findings");
   out.veto = in.flag("veto");
   TRY(in.status());
-  for (const Json& item : findings) {
-    Reader f(item, "a finding");
-    out.findings.push_back({f.text("id"), f.text("about"), f.need("severity"), f.need("text")});
-    TRY(f.status());
-    const std::string& severity = out.findings.back().severity;
-    if (severity != "blocking" && severity != "minor") {
-      return bad("the severity of a finding is blocking or minor, not '" + severity + "'");
+  out.findings = TRY(each<Finding>(findings, "a finding", [](Reader& f) {
+    return Finding{f.text("id"), f.text("about"), f.need("severity"), f.need("text")};
+  }));
+  for (const Finding& finding : out.findings) {
+    if (finding.severity != "blocking" && finding.severity != "minor") {
+      return bad("the severity of a finding is blocking or minor, not '" + finding.severity + "'");
     }
   }
   return out;
@@ -166,27 +190,22 @@ Result<DesignDoc> design_from_json(const Json& json) {
   out.contracts = in.strings("contracts");
   const auto& decisions = in.list("decisions");
   TRY(in.status());
-  for (const Json& item : decisions) {
-    Reader d(item, "a decision");
-    DecisionDoc decision{d.need("id"),  d.need("question"), d.need("choice"),
-                         d.need("why"), d.need("trigger"),  d.strings("options")};
-    TRY(d.status());
+  out.decisions = TRY(each<DecisionDoc>(decisions, "a decision", [](Reader& d) {
+    return DecisionDoc{d.need("id"),  d.need("question"), d.need("choice"),
+                       d.need("why"), d.need("trigger"),  d.strings("options")};
+  }));
+  for (const DecisionDoc& decision : out.decisions) {
     if (decision.options.size() < 2) {
       return bad("decision " + decision.id + " needs two or more options");
     }
-    out.decisions.push_back(std::move(decision));
   }
   if (out.contracts.empty()) return bad("design.json freezes no contract files");
   return out;
 }
 
 Result<PlanDoc> plan_from_json(const Json& json) {
-  Reader in(json, "plan.json");
   PlanDoc out;
-  const auto& tasks = in.list("tasks");
-  TRY(in.status());
-  for (const Json& item : tasks) {
-    Reader t(item, "a task");
+  out.tasks = TRY(only_list<TaskDoc>(json, "plan.json", "tasks", "a task", [](Reader& t) {
     TaskDoc task;
     task.id = t.need("id");
     task.title = t.need("title");
@@ -197,9 +216,10 @@ Result<PlanDoc> plan_from_json(const Json& json) {
     task.gates = t.strings("gates");
     task.value = t.integer("value", 1);
     task.cost = t.integer("cost", 1);
-    TRY(t.status());
+    return task;
+  }));
+  for (const TaskDoc& task : out.tasks) {
     if (task.touches.empty()) return bad("task " + task.id + " may touch nothing");
-    out.tasks.push_back(std::move(task));
   }
   if (out.tasks.empty()) return bad("plan.json lists no tasks");
   return out;
@@ -290,17 +310,10 @@ Result<EscalationDoc> escalation_from_json(const Json& json) {
 }
 
 Result<std::vector<MutantDoc>> mutants_from_json(const Json& json) {
-  Reader in(json, "mutants.json");
-  const auto& mutants = in.list("mutants");
-  TRY(in.status());
-  std::vector<MutantDoc> out;
-  for (const Json& item : mutants) {
-    Reader m(item, "a mutant");
-    out.push_back({m.need("id"), m.need("criterion"), m.need("file"), m.need("search"),
-                   m.text("replace"), m.need("why")});
-    TRY(m.status());
-  }
-  return out;
+  return only_list<MutantDoc>(json, "mutants.json", "mutants", "a mutant", [](Reader& m) {
+    return MutantDoc{m.need("id"),     m.need("criterion"), m.need("file"),
+                     m.need("search"), m.text("replace"),   m.need("why")};
+  });
 }
 
 Result<HypothesisDoc> hypothesis_from_json(const Json& json) {
@@ -311,14 +324,9 @@ Result<HypothesisDoc> hypothesis_from_json(const Json& json) {
   return out;
 }
 
-Result<std::vector<FaultDoc>> faults_from_json(const Json& json) {
-  Reader in(json, "faults.json");
-  const auto& faults = in.list("faults");
-  TRY(in.status());
-  std::vector<FaultDoc> out;
-  for (const Json& item : faults) {
-    Reader f(item, "a fault");
-    FaultDoc fault;
+Result<std::vector<Fault>> faults_from_json(const Json& json) {
+  auto faults = TRY(only_list<Fault>(json, "faults.json", "faults", "a fault", [](Reader& f) {
+    Fault fault;
     fault.id = f.need("id");
     fault.title = f.need("title");
     fault.kind = f.need("kind");
@@ -327,13 +335,16 @@ Result<std::vector<FaultDoc>> faults_from_json(const Json& json) {
     fault.before = f.strings("before");
     fault.after = f.strings("after");
     fault.expect = f.text("expect");
-    TRY(f.status());
-    if (fault.kind != "kill" && fault.kind != "input" && fault.kind != "check") {
-      return bad("fault " + fault.id + " has kind '" + fault.kind + "'; use kill, input or check");
+    fault.ms = f.integer("ms", fault.ms);
+    return fault;
+  }));
+  for (const Fault& fault : faults) {
+    if (!is_fault_kind(fault.kind)) {
+      return bad("fault " + fault.id + " has kind '" + fault.kind +
+                 "'; use kill, stop, pause, input or check");
     }
-    out.push_back(std::move(fault));
   }
-  return out;
+  return faults;
 }
 
 base::Status check_binding(const SpecDoc& spec, const std::vector<GateSpec>& gates) {

@@ -9,6 +9,8 @@
 #include "team/core/gate_spec.h"
 #include "team/core/names.h"
 #include "team/core/scheduler.h"
+#include "team/ops/faults.h"
+#include "team/ops/traffic.h"
 
 #include <string>
 #include <vector>
@@ -32,9 +34,11 @@ struct ProductInterface {
   std::vector<std::string> serve;  // argv with {product} {data} {port}; empty: nothing to operate
   std::vector<std::string> probe;  // argv with {port}
   std::string probe_expect;        // what the probe must print
+  std::vector<Exchange> traffic;   // what users ask; empty: no canary comparison, no latencies
   std::string benchmark_gate;      // "" : no performance loop
   std::string benchmark_metric;    // higher is better
   int experiments_max = 2;
+  ServeSpec serve_spec() const { return {serve, probe, probe_expect}; }
 };
 
 struct SpecDoc {
@@ -106,15 +110,7 @@ struct HypothesisDoc {
 };
 base::Result<HypothesisDoc> hypothesis_from_json(const base::Json& json);
 
-struct FaultDoc {
-  std::string id, title, kind;      // kill | input | check (only looks)
-  std::string bytes;                // input: what is sent to the port
-  std::vector<std::string> load;    // kill: argv that runs while it happens
-  std::vector<std::string> before;  // kill: argv that prepares
-  std::vector<std::string> after;   // argv that checks
-  std::string expect;               // what `after` must print
-};
-base::Result<std::vector<FaultDoc>> faults_from_json(const base::Json& json);
+base::Result<std::vector<Fault>> faults_from_json(const base::Json& json);
 
 // Every criterion names gates that exist, and every gate that gives evidence names it back.
 base::Status check_binding(const SpecDoc& spec, const std::vector<GateSpec>& gates);

@@ -1,14 +1,16 @@
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/hash.h"
-#include "team/sandbox/workspace.h"
+#include "team/ops/canary.h"
+#include "team/ops/faults.h"
+#include "team/ops/incidents.h"
+#include "team/ops/monitor.h"
 #include "team/stages/attempt.h"
 #include "team/stages/gating.h"
 #include "team/stages/prompts.h"
-#include "team/stages/service.h"
 #include "team/stages/verify.h"
 
 #include <algorithm>
+#include <set>
 
 namespace team {
 namespace {
@@ -18,16 +20,16 @@ using base::ErrorCode;
 using base::Json;
 using base::Result;
 
-constexpr i64 kLoadBeforeKillUs = 250'000;
-constexpr int kIncidentsMax = 4;
+constexpr int kMendsMax = 4;
+constexpr int kRoundsBetweenFaults = 60;  // requests of the traffic, so that the series has a shape
 
-Result<std::vector<FaultDoc>> ask_for_faults(Engine& engine, const std::string& spec_text) {
+Result<std::vector<Fault>> ask_for_faults(Engine& engine, const std::string& spec_text) {
   AttemptSpec spec;
   spec.task = "faults";
   spec.role = Role::kQa;
   spec.stage = Stage::kOperate;
   spec.brief = faults_brief(spec_text);
-  std::vector<FaultDoc> faults;
+  std::vector<Fault> faults;
   TRY(run_document(engine, spec, 3, [&](const AttemptResult& result) -> base::Status {
     faults = TRY(faults_from_json(TRY(read_document(result, "faults.json"))));
     return {};
@@ -35,239 +37,335 @@ Result<std::vector<FaultDoc>> ask_for_faults(Engine& engine, const std::string& 
   return faults;
 }
 
-// What a fault did. `broke` is a sentence, "" when the service survived it.
-struct FaultOutcome {
-  std::string broke;
-  std::string seen;  // what the check printed
-  i64 back_ms = 0;   // until it served again
-  std::optional<Crash> crash;
+// What is served next, and beside what.
+struct Rollout {
+  std::string deployment, artifact;
+  std::string current;  // the artefact that served before; "" for the first
 };
 
-std::string first_line(const std::string& text) {
-  std::string line = text.substr(0, text.find('\n'));
-  size_t cr = line.find_last_not_of("\r ");
-  return cr == std::string::npos ? "" : line.substr(0, cr + 1);
+Service::Options service_options(const Engine& engine, const std::string& artifact,
+                                 const std::string& name, int port) {
+  return {.spec = engine.spec.interface.serve_spec(),
+          .artifact = engine.path("artifacts/" + artifact),
+          .data = engine.path("data/" + name),
+          .log = engine.path("data-" + name + ".log"),
+          .port = port};
 }
 
-base::Status check_after(const Service& service, const FaultDoc& fault, FaultOutcome& outcome) {
-  if (fault.after.empty()) return {};
-  auto result = TRY(service.client(fault.after));
-  outcome.seen = result.out.substr(0, 2000);
-  if (result.out.find(fault.expect) == std::string::npos && outcome.broke.empty()) {
-    outcome.broke = "afterwards " + fault.after[0] + " printed '" + first_line(result.out) +
-                    "', not '" + fault.expect + "'";
+// The new version beside the one before it, on the same requests. Null when there is nothing to
+// compare with, or the older one does not come up any more.
+Result<Json> compare(Engine& engine, const Rollout& rollout, Service& canary) {
+  const ProductInterface& interface = engine.spec.interface;
+  if (rollout.current.empty() || interface.traffic.empty()) return Json();
+  std::string name = rollout.deployment + "-current";
+  TRY(base::remove_tree(engine.path("data/" + name)));
+  Service current(engine.sandbox,
+                  service_options(engine, rollout.current, name, engine.config.port + 1));
+  if (!current.start().ok()) return Json();
+  CanaryPlan plan;
+  plan.seed = engine.config.seed;
+  auto progress = [&](const std::string& text) {
+    engine.watcher.activity(rollout.deployment, "canary: " + text);
+  };
+  CanaryVerdict verdict = TRY(try_canary(current, canary, interface.traffic, plan, progress));
+  Json json = to_json(verdict);
+  json.set("against", rollout.current);
+  return json;
+}
+
+// Traffic for a while. A death that no fault asked for is written down like one that did.
+base::Status traffic(Monitor& monitor, Json& faults) {
+  for (int i = 0; i < kRoundsBetweenFaults; ++i) {
+    std::optional<Crash> crash = TRY(monitor.round());
+    if (!crash) continue;
+    FaultOutcome outcome;
+    outcome.broke = "the server died of " + crash->what() + " under ordinary traffic";
+    outcome.crash = std::move(crash);
+    Fault ordinary;
+    ordinary.id = "traffic";
+    ordinary.kind = "traffic";
+    ordinary.title = "ordinary traffic";
+    faults.push(to_json(ordinary, outcome));
+    return {};
   }
   return {};
 }
 
-Result<FaultOutcome> inject(const Sandbox& sandbox, Service& service, const FaultDoc& fault) {
-  FaultOutcome outcome;
-  if (!fault.before.empty()) TRY(service.client(fault.before));
-  if (fault.kind == "kill") {
-    std::optional<SandboxProcess> load;
-    if (!fault.load.empty()) {
-      SandboxSpec spec;
-      spec.argv = service.expand(fault.load);
-      spec.host_network = true;
-      load.emplace(TRY(sandbox.start(spec, {.output_path = "/dev/null"})));
-      base::system_clock().sleep_us(kLoadBeforeKillUs);
+base::Status play_faults(Engine& engine, const Rollout& rollout, Service& service, Monitor& monitor,
+                         const std::vector<Fault>& faults, Json& played) {
+  for (const Fault& fault : faults) {
+    TRY(traffic(monitor, played));
+    engine.watcher.activity(rollout.deployment, fault.id + " " + fault.title);
+    auto outcome = inject(engine.sandbox, service, fault);
+    if (!outcome.ok() && outcome.error().code() == ErrorCode::kUnavailable) {
+      FaultOutcome lost{outcome.error().message(), "", 0, std::nullopt};
+      played.push(to_json(fault, lost));
+      return {};
     }
-    service.kill_hard();
-    TRY(service.tend());
-    outcome.back_ms = service.ready_ms();
-    if (load) load->kill();
-  } else if (fault.kind == "input") {
-    auto reply = service.send(fault.bytes, 300);
-    base::system_clock().sleep_us(50'000);
-    outcome.crash = TRY(service.tend());
-    if (outcome.crash) {
-      outcome.back_ms = service.ready_ms();
-      outcome.broke = "the server died of signal " + std::to_string(outcome.crash->signal) + ": " +
-                      first_line(outcome.crash->last_words);
-    } else if (!reply.ok()) {
-      outcome.broke = reply.error().message();
-    }
+    played.push(to_json(fault, TRY(std::move(outcome))));
   }
-  TRY(check_after(service, fault, outcome));
-  return outcome;
+  return traffic(monitor, played);
 }
 
-Json to_json(const FaultDoc& fault, const FaultOutcome& outcome) {
-  Json json = Json::object({{"fault", fault.id},
-                            {"kind", fault.kind},
-                            {"title", fault.title},
-                            {"broke", outcome.broke},
-                            {"seen", outcome.seen},
-                            {"back_ms", outcome.back_ms}});
-  if (outcome.crash) {
-    json.set("signal", outcome.crash->signal);
-    json.set("last_words", outcome.crash->last_words);
-  }
-  return json;
-}
-
-// Serves one artefact from its start to its end, with the faults in between: one effect, because a
-// process cannot be resumed, only started again.
-Result<Json> serve(Engine& engine, const std::string& deployment, const std::string& artifact,
-                   const std::vector<FaultDoc>& faults) {
-  EffectIntent intent{.key = "serve." + deployment,
-                      .kind = "deploy.serve",
-                      .cls = EffectClass::kExternal,
-                      .request = Json::object({{"artifact", artifact}})};
+// Serves one artefact from its start to its end: comparison with the version before, traffic,
+// faults. One effect, because a process cannot be resumed, only started again.
+Result<Json> serve(Engine& engine, const Rollout& rollout, const std::vector<Fault>& faults) {
+  EffectIntent intent{
+      .key = "serve." + rollout.deployment,
+      .kind = "deploy.serve",
+      .cls = EffectClass::kExternal,
+      .request = Json::object({{"artifact", rollout.artifact}, {"current", rollout.current}})};
   Json served = TRY(engine.main.once(intent, [&]() -> Result<Json> {
-    std::string data = engine.path("data/" + deployment);
-    TRY(base::remove_tree(data));
-    Service service(engine.sandbox, {.interface = engine.spec.interface,
-                                     .artifact = engine.path("artifacts/" + artifact),
-                                     .data = data,
-                                     .log = engine.path("data-" + deployment + ".log"),
-                                     .port = engine.config.port});
-    engine.watcher.activity(deployment, "starting " + artifact);
-    Json out = Json::object({{"faults", Json::array()}});
+    TRY(base::remove_tree(engine.path("data/" + rollout.deployment)));
+    Service service(engine.sandbox, service_options(engine, rollout.artifact, rollout.deployment,
+                                                    engine.config.port));
+    engine.watcher.activity(rollout.deployment, "starting " + rollout.artifact);
+    Json out = Json::object();
     if (auto started = service.start(); !started.ok()) {
       out.set("failed", started.error().message());
       return out;
     }
     out.set("ready_ms", service.ready_ms());
-    for (const FaultDoc& fault : faults) {
-      engine.watcher.activity(deployment, fault.id + " " + fault.title);
-      auto outcome = inject(engine.sandbox, service, fault);
-      if (!outcome.ok() && outcome.error().code() == ErrorCode::kUnavailable) {
-        FaultOutcome lost{outcome.error().message(), "", 0, std::nullopt};
-        out.at("faults").push(to_json(fault, lost));
-        break;
-      }
-      out.at("faults").push(to_json(fault, TRY(std::move(outcome))));
-    }
+    Json verdict = TRY(compare(engine, rollout, service));
+    const bool worse = verdict.is_object() && !verdict["promote"].as_bool();
+    if (verdict.is_object()) out.set("canary_verdict", std::move(verdict));
+    if (worse) return out;
+    Monitor monitor(service, engine.spec.interface.traffic);
+    Json played = Json::array();
+    auto all = play_faults(engine, rollout, service, monitor, faults, played);
+    if (!all.ok() && all.error().code() != ErrorCode::kUnavailable) return std::move(all).error();
+    out.set("faults", std::move(played));
+    out.set("operation", monitor.to_json());
     return out;
   }));
-  engine.watcher.activity(deployment, "");
+  engine.watcher.activity(rollout.deployment, "");
   return served;
 }
 
-struct Incident {
-  std::string id, signature, text;
+CallStack stack_of(const Json& fault) {
+  CallStack stack;
+  for (const Json& frame : fault["stack"].items()) stack.push_back(frame.as_string());
+  return stack;
+}
+
+std::string listed(const CallStack& stack) {
+  std::string out;
+  for (const std::string& frame : stack) out += (out.empty() ? "" : " < ") + frame;
+  return out;
+}
+
+// What an agent is told about a fault that broke the service.
+std::string incident_text(const Json& f, const std::vector<Fault>& faults) {
+  std::string text = f["title"].as_string() + ": " + f["broke"].as_string();
+  for (const Fault& fault : faults) {
+    if (fault.id == f["fault"].as_string() && !fault.bytes.empty()) {
+      text += "\nBytes sent: " + base::json_quote(fault.bytes);
+    }
+  }
+  CallStack stack = stack_of(f);
+  if (!stack.empty()) text += "\nIn: " + listed(stack);
+  return text + "\nLast words: " + f["last_words"].as_string().substr(0, 300);
+}
+
+// Plays one version through its life and works on what breaks.
+class Operation {
+ public:
+  Operation(Engine& engine, Builder& builder, std::vector<Fault> faults)
+      : engine_(engine), builder_(builder), faults_(std::move(faults)) {}
+
+  // True: the deployment serves and survives. The incidents to work on are in `found`.
+  Result<bool> roll_out(const Rollout& rollout, std::vector<Incident>& found);
+  Result<bool> mend(const Incident& incident);
+  base::Status revisit_decisions(const std::string& deployment);
+  void resolved(const Incident& incident) { book_.resolve(incident.id); }
+
+ private:
+  base::Status record_faults(const Rollout& rollout, const Json& played,
+                             std::vector<Incident>& found);
+  void note(const std::string& signature, const std::string& text, std::vector<Incident>& found) {
+    if (const Incident* incident = book_.note(signature, text)) found.push_back(*incident);
+  }
+  base::Status reproduce(const Incident& incident, const std::string& gate_id,
+                         const std::string& criterion);
+  base::Status take_reproduction(const AttemptResult& result, const std::string& gate_id,
+                                 const Built& built);
+  Criterion& criterion_of(const Incident& incident);
+
+  Engine& engine_;
+  Builder& builder_;
+  std::vector<Fault> faults_;
+  IncidentBook book_;
+  std::set<std::string> revisited_;
+  Json operation_;  // of the last deployment
 };
 
-// Plays the planned faults on a canary of the artefact. What broke, one entry a signature.
-Result<std::vector<Incident>> run_canary(Engine& engine, const std::string& deployment,
-                                         const std::string& artifact,
-                                         const std::vector<FaultDoc>& faults, int& incidents) {
+Result<bool> Operation::roll_out(const Rollout& rollout, std::vector<Incident>& found) {
   auto move = [&](const char* to, Json body = Json::object()) {
-    body.set("id", deployment);
-    return engine.main.emit(std::string("deployment.") + to, std::move(body));
+    body.set("id", rollout.deployment);
+    return engine_.main.emit(std::string("deployment.") + to, std::move(body));
   };
-  TRY(move("planned", Json::object({{"artifact", artifact}, {"canary", true}})));
+  TRY(move("planned",
+           Json::object(
+               {{"artifact", rollout.artifact}, {"canary", true}, {"current", rollout.current}})));
   TRY(move("starting"));
-  Json served = TRY(serve(engine, deployment, artifact, faults));
-  std::vector<Incident> found;
+  Json served = TRY(serve(engine_, rollout, faults_));
   if (served.has("failed")) {
     TRY(move("rolled_back", Json::object({{"why", served["failed"]}})));
-    found.push_back({"I" + std::to_string(++incidents), "start", served["failed"].as_string()});
-    return found;
+    const std::string& why = served["failed"].as_string();
+    note(incident_signature("start", {}, why), "it does not start: " + why, found);
+    return false;
   }
-  TRY(move("probing", Json::object({{"ready_ms", served["ready_ms"]}})));
-  TRY(move("serving"));
-  for (const Json& f : served["faults"].items()) {
-    std::string id = deployment + "." + f["fault"].as_string();
-    TRY(engine.main.emit("fault.injected",
-                         Json::object({{"id", id}, {"title", f["title"]}, {"kind", f["kind"]}})));
+  TRY(move("probing", Json::object({{"ready_ms", served["ready_ms"]},
+                                    {"canary_verdict", served["canary_verdict"]}})));
+  const Json& verdict = served["canary_verdict"];
+  if (verdict.is_object() && !verdict["promote"].as_bool()) {
+    TRY(move("rolled_back", Json::object({{"why", verdict["why"]}})));
+    const std::string& why = verdict["why"].as_string();
+    note(incident_signature("canary", {}, why),
+         "as a canary beside " + rollout.current + " it was worse: " + why, found);
+    return false;
+  }
+  operation_ = served["operation"];
+  TRY(move("serving", Json::object({{"operation", operation_}})));
+  TRY(record_faults(rollout, served["faults"], found));
+  if (found.empty()) return true;
+  TRY(move("degraded", Json::object({{"why", found[0].text.substr(0, 200)}})));
+  TRY(move("rolled_back"));
+  return false;
+}
+
+base::Status Operation::record_faults(const Rollout& rollout, const Json& played,
+                                      std::vector<Incident>& found) {
+  std::set<std::string> told;
+  for (const Json& f : played.items()) {
+    std::string id = rollout.deployment + "." + f["fault"].as_string();
+    if (!told.insert(id).second) continue;  // ordinary traffic may meet a death more than once
+    TRY(engine_.main.emit("fault.injected",
+                          Json::object({{"id", id}, {"title", f["title"]}, {"kind", f["kind"]}})));
     const std::string& broke = f["broke"].as_string();
     Json after = Json::object({{"id", id}, {"seen", f["seen"]}, {"back_ms", f["back_ms"]}});
     if (!broke.empty()) after.set("broke", broke);
-    TRY(engine.main.emit(broke.empty() ? "fault.survived" : "fault.broke", std::move(after)));
+    if (f["stack"].size() > 0) after.set("stack", f["stack"]);
+    TRY(engine_.main.emit(broke.empty() ? "fault.survived" : "fault.broke", std::move(after)));
     if (broke.empty()) continue;
-    std::string signature = f["kind"].as_string() + "/" + broke;
-    bool known = std::any_of(found.begin(), found.end(),
-                             [&](const Incident& i) { return i.signature == signature; });
-    if (known) continue;
-    std::string bytes;
-    for (const FaultDoc& fault : faults) {
-      if (fault.id == f["fault"].as_string() && !fault.bytes.empty()) {
-        bytes = "\nBytes sent: " + base::json_quote(fault.bytes);
-      }
-    }
-    found.push_back({"I" + std::to_string(++incidents), signature,
-                     f["title"].as_string() + ": " + broke + bytes +
-                         "\nLast words: " + f["last_words"].as_string().substr(0, 300)});
+    note(incident_signature(f["kind"].as_string(), stack_of(f), broke), incident_text(f, faults_),
+         found);
   }
-  if (!found.empty()) {
-    TRY(move("degraded", Json::object({{"why", found[0].text.substr(0, 200)}})));
-    TRY(move("rolled_back"));
+  return {};
+}
+
+// Usage and cost, held against what the design said would reopen its decisions.
+base::Status Operation::revisit_decisions(const std::string& deployment) {
+  Json measured = TRY(engine_.main.once(
+      {.key = "measured." + deployment,
+       .kind = "ops.measured",
+       .cls = EffectClass::kPure,
+       .request = Json(deployment)},
+      [&]() -> Result<Json> {
+        Json out = Json::object();
+        for (const auto& [metric, value] : measured_from(operation_)) out.set(metric, value);
+        const auto spent = static_cast<f64>(engine_.ledger.state().spent_nusd());
+        out.set("cost", spent / 1e9);
+        out.set("budget", 100 * spent / static_cast<f64>(engine_.config.budget_nusd));
+        return out;
+      }));
+  Measured values;
+  for (const auto& [metric, value] : measured.members()) values[metric] = value.as_double();
+  for (const DecisionDoc& decision : engine_.design.decisions) {
+    std::optional<Trigger> trigger = parse_trigger(decision.trigger);
+    std::string why = trigger ? fired(*trigger, values) : "";
+    if (why.empty() || !revisited_.insert(decision.id).second) continue;
+    TRY(engine_.main.emit(
+        "decision.revisited",
+        Json::object({{"id", decision.id}, {"because", why}, {"deployment", deployment}})));
   }
-  return found;
+  return {};
 }
 
 // A gate that fails on the product as it is: the first thing an incident must deliver.
-Result<std::string> reproduce(Engine& engine, const Incident& incident,
-                              const std::string& criterion) {
-  std::string gate_id = "repro-" + incident.id;
+base::Status Operation::reproduce(const Incident& incident, const std::string& gate_id,
+                                  const std::string& criterion) {
   AttemptSpec spec;
-  spec.task = incident.id;
+  spec.task = gate_id.substr(gate_id.find('-') + 1);
   spec.role = Role::kTester;
   spec.stage = Stage::kOperate;
   spec.brief = reproduction_brief(incident.text, gate_id, criterion);
-  Built built = TRY(build_commit(engine, engine.head));
-  TRY(run_document(engine, spec, 3, [&](const AttemptResult& result) -> base::Status {
-    std::vector<GateSpec> gates = TRY(load_gate_folder(result.workspace + "/gates"));
-    if (gates.size() != 1 || gates[0].id != gate_id) {
-      return Error(ErrorCode::kInvalidArgument, "write exactly one gate, with the id " + gate_id);
-    }
-    if (!base::is_directory(result.workspace + "/sealed")) {
-      return Error(ErrorCode::kInvalidArgument, "the gate's files belong in sealed/");
-    }
-    for (const std::string& file : TRY(base::list_tree(result.workspace + "/sealed"))) {
-      std::string to = engine.sealed() + "/" + file;
-      std::string content = TRY(base::read_file(result.workspace + "/sealed/" + file));
-      if (base::file_exists(to) && base::read_file(to).value_or("") != content) {
-        return Error(ErrorCode::kInvalidArgument,
-                     "sealed/" + file + " exists already; use another name");
-      }
-      TRY(base::make_directories(to.substr(0, to.rfind('/'))));
-      TRY(base::write_file(to, content));
-    }
-    Evidence evidence = TRY(run_gate(engine, gates[0], built.folder, built.tree));
-    if (evidence.verdict == Verdict::kPass || evidence.verdict == Verdict::kError) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "the reproduction must fail on the product as it is; the gate said " +
-                       std::string(name_of(evidence.verdict)) + " " + evidence.why);
-    }
-    engine.gates.push_back(gates[0]);
-    return {};
+  Built built = TRY(build_commit(engine_, engine_.head));
+  TRY(run_document(engine_, spec, 3, [&](const AttemptResult& result) {
+    return take_reproduction(result, gate_id, built);
   }));
-  return gate_id;
+  return {};
+}
+
+base::Status Operation::take_reproduction(const AttemptResult& result, const std::string& gate_id,
+                                          const Built& built) {
+  std::vector<GateSpec> gates = TRY(load_gate_folder(result.workspace + "/gates"));
+  if (gates.size() != 1 || gates[0].id != gate_id) {
+    return Error(ErrorCode::kInvalidArgument, "write exactly one gate, with the id " + gate_id);
+  }
+  if (!base::is_directory(result.workspace + "/sealed")) {
+    return Error(ErrorCode::kInvalidArgument, "the gate's files belong in sealed/");
+  }
+  for (const std::string& file : TRY(base::list_tree(result.workspace + "/sealed"))) {
+    std::string to = engine_.sealed() + "/" + file;
+    std::string content = TRY(base::read_file(result.workspace + "/sealed/" + file));
+    if (base::file_exists(to) && base::read_file(to).value_or("") != content) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "sealed/" + file + " exists already; use another name");
+    }
+    TRY(base::make_directories(to.substr(0, to.rfind('/'))));
+    TRY(base::write_file(to, content));
+  }
+  Evidence evidence = TRY(run_gate(engine_, gates[0], built.folder, built.tree));
+  if (evidence.verdict == Verdict::kPass || evidence.verdict == Verdict::kError) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "the reproduction must fail on the product as it is; the gate said " +
+                     std::string(name_of(evidence.verdict)) + " " + evidence.why);
+  }
+  engine_.gates.push_back(gates[0]);
+  return {};
+}
+
+// Bad input belongs to the criterion that fuzzing gives evidence for; else to the first one.
+Criterion& Operation::criterion_of(const Incident& incident) {
+  Criterion* touched = &engine_.spec.criteria.front();
+  if (!incident.signature.starts_with("input/")) return *touched;
+  for (Criterion& c : engine_.spec.criteria) {
+    const GateSpec* gate = engine_.gate(c.gates[0]);
+    if (gate != nullptr && gate->kind == GateKind::kFuzz) touched = &c;
+  }
+  return *touched;
 }
 
 // Incident to reproduction, task, fix. True: mended and all criteria pass.
-Result<bool> mend(Engine& engine, Builder& builder, const Incident& incident) {
+Result<bool> Operation::mend(const Incident& incident) {
   auto move = [&](const char* to, Json body) {
     body.set("id", incident.id);
-    return engine.main.emit(std::string("incident.") + to, std::move(body));
+    return engine_.main.emit(std::string("incident.") + to, std::move(body));
   };
-  TRY(move("open", Json::object({{"signature", incident.signature}, {"text", incident.text}})));
-  // Bad input belongs to the criterion that fuzzing gives evidence for; else to the first one.
-  Criterion* touched = &engine.spec.criteria.front();
-  bool about_input = incident.signature.rfind("input/", 0) == 0;
-  for (Criterion& c : engine.spec.criteria) {
-    const GateSpec* gate = engine.gate(c.gates[0]);
-    if (about_input && gate != nullptr && gate->kind == GateKind::kFuzz) touched = &c;
-  }
-  TRY(move("triaged", Json::object({{"criterion", touched->id}})));
-  std::string gate_id = TRY(reproduce(engine, incident, touched->id));
+  TRY(move("open", Json::object({{"signature", incident.signature},
+                                 {"text", incident.text},
+                                 {"opened", incident.opened}})));
+  Criterion& touched = criterion_of(incident);
+  TRY(move("triaged", Json::object({{"criterion", touched.id}})));
+  std::string name =
+      incident.opened == 1 ? incident.id : incident.id + "." + std::to_string(incident.opened);
+  std::string gate_id = "repro-" + name;
+  TRY(reproduce(incident, gate_id, touched.id));
   TaskDoc task;
-  task.id = "T-" + incident.id;
+  task.id = "T-" + name;
   task.title = "Mend incident " + incident.id;
   task.brief = incident.text + "\nThe gate " + gate_id + " reproduces it.";
-  task.covers = {touched->id};
+  task.covers = {touched.id};
   task.gates = {gate_id};
-  for (const TaskDoc& planned : engine.plan.tasks) {
+  for (const TaskDoc& planned : engine_.plan.tasks) {
     task.touches.insert(task.touches.end(), planned.touches.begin(), planned.touches.end());
   }
   TRY(move("task_filed", Json::object({{"task", task.id}, {"gate", gate_id}})));
-  touched->gates.push_back(gate_id);
-  TRY(builder.propose(task));
-  TRY(builder.run(Stage::kOperate));
-  return builder.merged(task.id) && TRY(verify(engine, builder));
+  touched.gates.push_back(gate_id);
+  TRY(builder_.propose(task));
+  TRY(builder_.run(Stage::kOperate));
+  return builder_.merged(task.id) && TRY(verify(engine_, builder_));
 }
 
 }  // namespace
@@ -275,24 +373,31 @@ Result<bool> mend(Engine& engine, Builder& builder, const Incident& incident) {
 Result<bool> operate(Engine& engine, Builder& builder) {
   if (engine.spec.interface.serve.empty()) return true;
   std::string spec_text = TRY(base::read_file(engine.path("spec.json")));
-  std::vector<FaultDoc> faults = TRY(ask_for_faults(engine, spec_text));
-  int incidents = 0;
+  Operation operation(engine, builder, TRY(ask_for_faults(engine, spec_text)));
+  int mends = 0;
+  Rollout rollout;
   for (int version = 1;; ++version) {
-    std::string artifact = "A" + std::to_string(version);
-    std::string deployment = "D" + std::to_string(version);
-    TRY(seal_artifact(engine, artifact));
-    std::vector<Incident> found = TRY(run_canary(engine, deployment, artifact, faults, incidents));
-    if (found.empty()) {
-      TRY(engine.main.emit("artifact.released",
-                           Json::object({{"id", artifact}, {"deployment", deployment}})));
+    rollout.artifact = "A" + std::to_string(version);
+    rollout.deployment = "D" + std::to_string(version);
+    TRY(seal_artifact(engine, rollout.artifact));
+    std::vector<Incident> found;
+    const bool good = TRY(operation.roll_out(rollout, found));
+    TRY(operation.revisit_decisions(rollout.deployment));
+    if (good) {
+      TRY(engine.main.emit(
+          "artifact.released",
+          Json::object({{"id", rollout.artifact}, {"deployment", rollout.deployment}})));
       return true;
     }
-    TRY(engine.main.emit("artifact.retired", Json::object({{"id", artifact}})));
+    TRY(engine.main.emit("artifact.retired", Json::object({{"id", rollout.artifact}})));
+    if (found.empty()) return false;  // the same again, and nobody mended it
     for (const Incident& incident : found) {
-      if (incidents > kIncidentsMax || !TRY(mend(engine, builder, incident))) return false;
+      if (++mends > kMendsMax || !TRY(operation.mend(incident))) return false;
       TRY(engine.main.emit("incident.resolved",
                            Json::object({{"id", incident.id}, {"commit", engine.head}})));
+      operation.resolved(incident);
     }
+    rollout.current = rollout.artifact;
   }
 }
 

@@ -20,6 +20,8 @@ constexpr const char* kSpecShape = R"(Write spec.json:
  "interface": {"build": [argv that builds in the source folder],
                "serve": [argv that serves, with {product} {data} {port}],
                "probe": [argv that asks the server, with {port}], "probe_expect": "...",
+               "traffic": [{"name": "SET", "send": "raw bytes of a request that users make",
+                            "expect": "text in a good answer"}],
                "benchmark_gate": "gate-id", "benchmark_metric": "name", "experiments_max": 2}}
 )";
 
@@ -73,6 +75,8 @@ design.json:
 {"summary": "...", "contracts": ["path", ...],
  "decisions": [{"id": "D1", "question": "...", "options": ["...", "..."], "choice": "...",
                 "why": "...", "trigger": "what would reopen it"}]}
+A trigger of the form "p99 above 5 ms" is watched in operation; so are p50, p999, restart, memory,
+errors, restarts, answers, and "cost above budget". Any other sentence is for people.
 Contracts are frozen: coders may read them but not change them.
 )";
 }
@@ -202,8 +206,8 @@ Plan the faults for the canary. Write faults.json:
              "after": [argv], "expect": "what `after` prints"},
             {"id": "F2", "title": "...", "kind": "input", "bytes": "raw bytes for the port",
              "after": [argv], "expect": "..."}]}
-A third kind, "check", only runs `after`. argv may use {port}. `kill` kills
-the server with SIGKILL while `load` runs.
+Kinds: `kill` kills the server with SIGKILL while `load` runs, `stop` ends it with SIGTERM, `pause`
+stops it for "ms", `input` sends `bytes`, `check` only runs `after`. argv may use {port}.
 )";
 }
 

@@ -15,7 +15,8 @@ std::string upper(std::string text) {
 
 bool to_integer(const std::string& text, long long& value) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  return std::to_string(value) == text;  // as Redis has it: no leading zeros, no "-0"
 }
 
 void wrong_arguments(std::string& out, const Command& command) {

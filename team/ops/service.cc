@@ -1,7 +1,8 @@
-#include "team/stages/service.h"
+#include "team/ops/service.h"
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "team/sandbox/process_tree.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -21,7 +22,6 @@ using base::ErrorCode;
 using base::Result;
 
 constexpr i64 kProbePauseUs = 20'000;
-constexpr i64 kBackoffFirstUs = 50'000;
 
 std::string replaced(std::string text, std::string_view what, const std::string& with) {
   for (size_t at = text.find(what); at != std::string::npos;
@@ -54,7 +54,7 @@ std::vector<std::string> Service::expand(const std::vector<std::string>& argv) c
 
 base::Status Service::spawn() {
   SandboxSpec spec;
-  spec.argv = expand(options_.interface.serve);
+  spec.argv = expand(options_.spec.serve);
   spec.cwd = "/data";
   spec.mounts = {{.host = options_.artifact, .inside = "/product", .writable = false},
                  {.host = options_.data, .inside = "/data", .writable = true}};
@@ -66,20 +66,36 @@ base::Status Service::spawn() {
   return {};
 }
 
+// From the moment the program itself runs: until then it is the sandbox that still sets itself up.
+void Service::follow() {
+  std::vector<int> pids = program_pids(process_->pid());
+  for (const int pid : pids) {
+    const std::string name =
+        base::read_file("/proc/" + std::to_string(pid) + "/comm").value_or("bwrap");
+    if (name.starts_with("bwrap") || name.starts_with("launch") || name.starts_with("fleet-launch"))
+      return;
+  }
+  if (!pids.empty()) watch_ = std::make_unique<CrashWatch>(std::move(pids));
+}
+
 base::Status Service::wait_ready() {
   base::Clock& clock = base::system_clock();
   i64 started = clock.monotonic_us();
   i64 deadline = started + options_.ready_timeout_ms * 1000;
   while (clock.monotonic_us() < deadline) {
     if (process_->poll()) {
-      return Error(ErrorCode::kUnavailable, "it ended at once: " + tail_of_file(options_.log, 300));
+      std::optional<Crash> crash = reap();
+      return Error(ErrorCode::kUnavailable,
+                   "it ended at once: " + (crash ? crash->what() : std::string()) + "; " +
+                       tail_of_file(options_.log, 300));
     }
+    if (watch_ == nullptr) follow();
     // A cheap look before the real probe: is the port open?
     if (send("", 0).ok()) {
-      auto probe = client(options_.interface.probe, 2'000);
-      if (probe.ok() && probe->out.find(options_.interface.probe_expect) != std::string::npos) {
-        ready_ms_ = (clock.monotonic_us() - started) / 1000;
-        restarts_ = 0;
+      auto probe = client(options_.spec.probe, 2'000);
+      if (probe.ok() && probe->out.find(options_.spec.probe_expect) != std::string::npos) {
+        ready_us_ = clock.monotonic_us();
+        ready_ms_ = (ready_us_ - started) / 1000;
         return {};
       }
     }
@@ -94,10 +110,10 @@ base::Status Service::start() {
   return wait_ready();
 }
 
-Result<std::optional<Crash>> Service::reap() {
-  if (!process_) return std::optional<Crash>();
+std::optional<Crash> Service::reap() {
+  if (!process_) return std::nullopt;
   auto ended = process_->poll();
-  if (!ended) return std::optional<Crash>();
+  if (!ended) return std::nullopt;
   Crash crash;
   // The sandbox hands a signal of the program on as exit status 128 + signal.
   crash.signal = ended->signal != 0       ? ended->signal
@@ -106,19 +122,30 @@ Result<std::optional<Crash>> Service::reap() {
   crash.exit_code = ended->exit_code;
   crash.last_words = tail_of_file(options_.log, 400);
   process_.reset();
-  return std::optional<Crash>(std::move(crash));
+  if (watch_ != nullptr) {
+    CrashWatch::Seen seen = watch_->seen();
+    crash.stack = own_frames(seen.stack);
+    crash.stack_problem = seen.problem;
+    watch_.reset();
+  }
+  return crash;
 }
 
 Result<std::optional<Crash>> Service::tend() {
-  std::optional<Crash> crash = TRY(reap());
+  std::optional<Crash> crash = reap();
   if (process_) return crash;
-  bool ours = killed_;
+  const bool ours = killed_;
+  base::Clock& clock = base::system_clock();
+  backoff_.served(ready_us_ == 0 ? 0 : clock.monotonic_us() - ready_us_);
   while (true) {
-    if (++restarts_ > options_.restarts_max) {
-      return Error(ErrorCode::kUnavailable,
-                   "it died " + std::to_string(restarts_ - 1) + " times in a row: a crash loop");
+    const std::optional<i64> pause_us = backoff_.next_us();
+    if (!pause_us) {
+      return Error(ErrorCode::kUnavailable, "it died " + std::to_string(backoff_.in_a_row()) +
+                                                " times in a row: a crash loop" +
+                                                (crash ? "; the last one: " + crash->what() : ""));
     }
-    base::system_clock().sleep_us(kBackoffFirstUs << (restarts_ - 1));
+    clock.sleep_us(*pause_us);
+    ++restarts_;
     TRY(spawn());
     if (wait_ready().ok()) break;
     stop();
@@ -132,12 +159,45 @@ void Service::kill_hard() {
   killed_ = true;
   process_->kill();
   process_.reset();
+  watch_.reset();
+}
+
+void Service::signal(int number) {
+  if (process_) process_->signal(number);
 }
 
 void Service::stop() {
   if (!process_) return;
+  killed_ = true;
   process_->stop(1'000);
   process_.reset();
+  watch_.reset();
+}
+
+i64 Service::cpu_us() const {
+  i64 total = 0;
+  if (!process_) return total;
+  for (const int pid : program_pids(process_->pid())) total += cpu_us_of_tree(pid);
+  return total;
+}
+
+std::optional<i64> Backoff::next_us() {
+  if (++in_a_row_ > kMax) {
+    --in_a_row_;
+    return std::nullopt;
+  }
+  return std::min(kCapUs, kFirstUs << (in_a_row_ - 1));
+}
+
+void Backoff::served(i64 us) {
+  if (us >= kGoodUs) in_a_row_ = 0;
+}
+
+std::string Crash::what() const {
+  std::string out =
+      signal != 0 ? "signal " + std::to_string(signal) : "status " + std::to_string(exit_code);
+  if (!stack.empty()) out += " in " + stack.front();
+  return out;
 }
 
 Result<base::ProcessResult> Service::client(const std::vector<std::string>& argv,

@@ -1,0 +1,68 @@
+// A small server for the tests of this folder, run as a real product in a real sandbox: it answers
+// "PING" lines with "+PONG". Its mode makes it worse: "slow" takes 8 ms more, "wrong" answers every
+// sixth line wrongly, "crash" ends itself by abort() after 30 lines.
+#pragma once
+
+#include "base/files.h"
+#include "team/ops/canary.h"
+#include "team/ops/service.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+namespace team {
+
+inline constexpr const char* kTestServer = R"py(
+import os, socket, sys, threading, time
+port, mode = int(sys.argv[1]), sys.argv[2]
+count = [0]
+def answer(line):
+    count[0] += 1
+    if mode == "slow": time.sleep(0.008)
+    if mode == "crash" and count[0] > 30:
+        print("the roof is on fire", file=sys.stderr, flush=True)
+        os.abort()
+    if mode == "wrong" and count[0] % 6 == 0: return b"-ERR no\r\n"
+    return b"+PONG\r\n"
+def serve(conn):
+    for line in conn.makefile("rb"):
+        conn.sendall(answer(line))
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("127.0.0.1", port))
+listener.listen()
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+)py";
+
+class ServedProduct : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto sandbox = Sandbox::open({});
+    if (!sandbox.ok()) GTEST_SKIP() << sandbox.error().message();
+    sandbox_ = std::move(*sandbox);
+    ASSERT_TRUE(base::make_directories(dir_ / "product").ok());
+    ASSERT_TRUE(base::write_file(dir_ / "product/server.py", kTestServer).ok());
+  }
+  std::unique_ptr<Service> make(const std::string& mode, int offset) {
+    Service::Options options;
+    options.spec.serve = {"python3", "{product}/server.py", "{port}", mode};
+    options.spec.probe = {"bash", "-c",
+                          "exec 3<>/dev/tcp/127.0.0.1/{port}; echo PING >&3; head -n 1 <&3"};
+    options.spec.probe_expect = "+PONG";
+    options.artifact = dir_ / "product";
+    options.data = dir_ / ("data" + std::to_string(offset));
+    options.log = dir_ / ("log" + std::to_string(offset));
+    options.port = 21'000 + ::getpid() % 20'000 + offset;
+    return std::make_unique<Service>(*sandbox_, options);
+  }
+
+  base::TempDir dir_{"fleet-ops-test"};
+  std::unique_ptr<Sandbox> sandbox_;
+  std::vector<Exchange> traffic_ = {{"PING", "PING\n", "+PONG\r\n"}};
+};
+
+}  // namespace team
