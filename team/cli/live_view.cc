@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 namespace team {
 namespace {
@@ -22,6 +23,8 @@ constexpr const char* kTick = "\u2714";
 constexpr const char* kCross = "\u2718";
 constexpr const char* kBack = "\u21a9";
 constexpr const char* kDot = "\u00b7";
+constexpr int kNameColumns = 15;
+constexpr size_t kStoryLinesMax = 3;
 constexpr i64 kFrameUs = 120'000;
 constexpr const char* kSpinner[] = {"\u280b", "\u2819", "\u2839", "\u2838", "\u283c",
                                     "\u2834", "\u2826", "\u2827", "\u2807", "\u280f"};
@@ -47,8 +50,53 @@ std::string cut(const std::string& text, int columns) {
   return text;
 }
 
-std::string padded(std::string text, size_t width) {
-  if (text.size() < width) text.append(width - text.size(), ' ');
+// The same for text with colours: escapes take no room. A line that wraps would be redrawn in the
+// wrong place.
+std::string cut_coloured(const std::string& text, int columns) {
+  std::string out;
+  int width = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t next = at + 1;
+    const bool escape = text[at] == '\033';
+    if (escape) {
+      next = text.find('m', at);
+      next = next == std::string::npos ? text.size() : next + 1;
+    } else {
+      while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) ++next;
+      if (++width > columns) return out + kReset;
+    }
+    out.append(text, at, next - at);
+    at = next;
+  }
+  return out;
+}
+
+int columns_of(const std::string& text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+// Words on lines of at most `columns`; what is longer than kStoryLinesMax lines is cut.
+std::vector<std::string> wrapped(const std::string& text, int columns) {
+  std::vector<std::string> lines(1);
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ' ');) {
+    std::string& line = lines.back();
+    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > columns) {
+      if (lines.size() == kStoryLinesMax) return lines;
+      lines.push_back(word);
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  for (std::string& line : lines) line = cut(line, columns);
+  return lines;
+}
+
+std::string padded(std::string text, int width) {
+  const int missing = width - columns_of(text);
+  if (missing > 0) text.append(static_cast<size_t>(missing), ' ');
   return text;
 }
 
@@ -88,7 +136,7 @@ Mark mark_of(Tone tone) {
 
 std::string render(const StoryLine& line, bool colour, int width) {
   Mark mark = mark_of(line.tone);
-  if (!colour) return std::string(mark.plain) + " " + padded(line.who, 15) + line.text;
+  if (!colour) return std::string(mark.plain) + " " + padded(line.who, kNameColumns) + line.text;
   if (line.tone == Tone::kStage) {
     std::string rule;
     for (int i = static_cast<int>(line.who.size()) + 5; i < std::min(width, 100) - 1; ++i) {
@@ -98,8 +146,15 @@ std::string render(const StoryLine& line, bool colour, int width) {
            rule + kReset;
   }
   bool strong = line.tone == Tone::kBad;
-  return std::string(mark.colour) + "  " + mark.sign + " " + kReset + kBold + padded(line.who, 15) +
-         kReset + (strong ? mark.colour : "") + cut(line.text, width - 20) + kReset;
+  std::string out = std::string(mark.colour) + "  " + mark.sign + " " + kReset + kBold +
+                    padded(line.who, kNameColumns) + kReset;
+  bool first = true;
+  for (const std::string& piece : wrapped(line.text, width - kNameColumns - 5)) {
+    if (!first) out += "\n" + std::string(kNameColumns + 4, ' ');
+    out += (strong ? mark.colour : "") + piece + kReset;
+    first = false;
+  }
+  return out;
 }
 
 LiveView::LiveView(Options options)
@@ -228,7 +283,8 @@ std::vector<std::string> LiveView::block() const {
 void LiveView::draw() {
   std::string out = "\n";
   std::vector<std::string> lines = block();
-  for (const std::string& line : lines) out += line + "\n";
+  const int width = terminal_width();
+  for (const std::string& line : lines) out += cut_coloured(line, width) + "\n";
   std::fwrite(out.data(), 1, out.size(), stdout);
   drawn_lines_ = static_cast<int>(lines.size()) + 1;
 }

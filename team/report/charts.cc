@@ -1,6 +1,6 @@
 #include "team/report/charts.h"
 
-#include "team/report/page.h"
+#include "team/report/html.h"
 #include "team/report/story.h"
 
 #include <algorithm>

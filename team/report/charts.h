@@ -18,5 +18,8 @@ std::string acceptance_curve(const std::vector<Event>& events);
 std::string share_bar(const CostTable& table);
 // Estimated gain and its 95 % interval of each experiment, on a symmetric log scale.
 std::string interval_chart(const std::vector<const Entity*>& experiments);
+// What the monitor of a deployment saw over time.
+std::string latency_chart(const base::Json& operation);
+std::string memory_chart(const base::Json& operation);
 
 }  // namespace team

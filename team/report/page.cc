@@ -2,63 +2,38 @@
 
 #include "team/core/run_state.h"
 #include "team/report/charts.h"
+#include "team/report/html.h"
 #include "team/report/report.h"
+#include "team/report/sections.h"
 #include "team/report/story.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace team {
 namespace {
 
 using base::Json;
 
-std::string esc(const Json& value) {
-  return escape_html(value.as_string());
-}
-
-std::string join(const Json& items) {
-  std::string out;
-  for (const Json& item : items.items()) out += (out.empty() ? "" : ", ") + esc(item);
-  return out;
-}
-
 std::string card(const std::string& big, const std::string& small) {
   return "<div class=card><b>" + big + "</b><small>" + small + "</small></div>";
-}
-
-std::string minutes(i64 us) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(us / 60'000'000),
-                static_cast<long long>(us / 1'000'000 % 60));
-  return text;
-}
-
-std::string tone(std::string_view state) {
-  for (std::string_view good : {"passing", "done", "merged", "kept", "killed", "survived",
-                                "resolved", "released", "met", "pass", "validated"}) {
-    if (state == good) return "good";
-  }
-  for (std::string_view bad :
-       {"failing", "regressed", "escalated", "broke", "unmet", "failed", "fail"}) {
-    if (state == bad) return "bad";
-  }
-  return "warn";
-}
-
-std::string state_mark(std::string_view state) {
-  return "<span class=" + tone(state) + ">" + escape_html(state) + "</span>";
 }
 
 class Page {
  public:
   Page(const std::string& run, const std::vector<Event>& events) : run_(run), events_(events) {
     for (const Event& event : events) (void)state_.apply(event);
+    for (const Entity* m : state_.all("mutant")) {
+      const Entity* by = state_.find("evidence", m->facts["evidence"].as_string());
+      if (by != nullptr) mutants_.insert(by->facts["tree"].as_string());
+    }
   }
 
   std::string render() {
     std::string body = head() + stages() + acceptance() + tasks() + gates() + cost() +
-                       experiments() + operations() + decisions() + story();
+                       experiments_section(state_) + operation_section(state_) +
+                       decisions_section(state_) + story();
     return "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport "
            "content=\"width=device-width,initial-scale=1\"><title>fleet: " +
            escape_html(run_) + "</title><style>" + std::string(page_style()) + "</style><main>" +
@@ -89,8 +64,8 @@ class Page {
            card(std::to_string(state_.all("evidence").size()), "gate runs") +
            card(std::to_string(state_.usage().size()), "model calls") +
            card(format_usd(state_.spent_nusd()), "spent") +
-           card(minutes(state_.last_us() - start), "minutes") +
-           card(std::to_string(state_.last_seq()), "events in the ledger") + "</div>";
+           card(minutes_text(state_.last_us() - start), "minutes") +
+           card(std::to_string(state_.last_seq()), "ledger events") + "</div>";
     return out;
   }
 
@@ -100,30 +75,47 @@ class Page {
       const Entity* s = state_.find("stage", name);
       out += std::string("<div><b>") + name + "</b>" +
              (s == nullptr ? "<small>not reached</small>"
-                           : state_mark(s->state) + " <small>" + minutes(s->last_us - s->first_us) +
-                                 "</small>") +
+                           : state_mark(s->state) + " <small>" +
+                                 minutes_text(s->last_us - s->first_us) + "</small>") +
              "</div>";
     }
     return out + "</div>";
   }
 
+  // The last evidence of a gate, as a small chip with both numbers.
+  std::string chip(const std::string& gate) {
+    const Entity* last = nullptr;
+    for (const Entity* e : state_.all("evidence")) {
+      if (e->facts["gate"].as_string() == gate && mutants_.count(e->facts["tree"].as_string()) == 0)
+        last = e;
+    }
+    if (last == nullptr) return "<span class=chip>" + escape_html(gate) + "</span> ";
+    const Json& f = last->facts;
+    const bool held = f["visibility"].as_string() == "held_out";
+    return "<span class='chip " + tone_of(f["verdict"].as_string()) + (held ? " held" : "") +
+           "' title='" + escape_html(last->id) + ", " + esc(f["kind"]) + "'>" + escape_html(gate) +
+           " " + std::to_string(f["num"].as_int()) + "/" + std::to_string(f["denom"].as_int()) +
+           "</span> ";
+  }
+
   std::string acceptance() {
     std::string out =
-        "<h2>Acceptance</h2><table><tr><th>criterion<th>validated on<th>last evidence<th>";
+        "<h2>Acceptance</h2><table class=wide><tr><th>criterion<th>gates, last evidence<th>";
     for (const Entity* c : state_.all("criterion")) {
-      std::string checks;
+      std::string checks, chips;
       for (const Json& check : c->facts["checks"].items()) {
         std::string on = esc(check["on"]);
-        if (checks.find(on) == std::string::npos) checks += (checks.empty() ? "" : ", ") + on;
+        if (checks.find(on) == std::string::npos) checks += (checks.empty() ? "" : " and ") + on;
       }
-      out += "<tr><td><b>" + escape_html(c->id) + "</b> " + esc(c->facts["text"]) +
-             "<td><small>fails on " + checks + "</small><td class=mono>" + esc(c->facts["gate"]) +
-             " " + std::to_string(c->facts["num"].as_int()) + "/" +
-             std::to_string(c->facts["denom"].as_int()) + " " + esc(c->facts["evidence"]) + "<td>" +
-             state_mark(c->state);
+      for (const Json& gate : c->facts["gates"].items()) chips += chip(gate.as_string());
+      if (!checks.empty()) chips += "<br><small>seen to fail on " + checks + "</small>";
+      out += "<tr>" +
+             cell("", "<b>" + escape_html(c->id) + "</b> " + esc(c->facts["text"]), "lead") +
+             cell("", chips) + cell("", state_mark(c->state));
     }
     return out + "</table><div class=two><div><h2>Acceptance over time</h2>" +
-           acceptance_curve(events_) + "</div><div><h2>Honesty</h2>" + honesty() + "</div></div>";
+           acceptance_curve(events_) + "</div><div><h2>Honesty</h2>" + honesty() + "</div></div>" +
+           mutants();
   }
 
   // Visible and held-out pass rates of every tree that was judged, and mutants.
@@ -139,26 +131,35 @@ class Page {
              "<td class=n>" + rate("visible_num", "visible_denom") + "<td class=n>" +
              rate("held_out_num", "held_out_denom");
     }
-    out += "</table>";
-    auto mutants = state_.all("mutant");
-    if (mutants.empty()) return out;
-    out += "<p class=soft style='margin-top:18px'>Seeded mutants</p><table>";
-    for (const Entity* m : mutants) {
-      out += "<tr><td>" + escape_html(m->id) + "<td>" + esc(m->facts["why"]) + "<td>" +
-             state_mark(m->state);
+    return out +
+           "</table><p><small>Two numbers far apart would mean that the visible tests were "
+           "learned by heart.</small></p>";
+  }
+
+  // Wrong versions on purpose: gates that do not notice them are worth nothing.
+  std::string mutants() {
+    auto all = state_.all("mutant");
+    if (all.empty()) return "";
+    std::string out = "<h2>Seeded mutants</h2><table class=wide><tr><th>mutant<th>criterion<th>";
+    for (const Entity* m : all) {
+      out += "<tr>" +
+             cell("", "<b>" + escape_html(m->id) + "</b> " + esc(m->facts["why"]), "lead") +
+             cell("criterion", esc(m->facts["criterion"])) + cell("", state_mark(m->state));
     }
     return out + "</table>";
   }
 
   std::string tasks() {
     if (state_.all("task").empty()) return "";
-    std::string out = "<h2>Tasks</h2><div class=scroll>" + task_graph(state_) +
-                      "</div><table><tr><th>task<th>touches<th>covers<th class=n>attempts<th>";
+    std::string out =
+        "<h2>Tasks</h2><div class=scroll>" + task_graph(state_) +
+        "</div><table class=wide><tr><th>task<th>touches<th>covers<th class=n>attempts<th>";
     for (const Entity* t : state_.all("task")) {
       int attempts = 0;
       for (const Entity* a : state_.all("attempt"))
         attempts += a->facts["task"].as_string() == t->id;
-      out += "<tr><td><b>" + escape_html(t->id) + "</b> " + esc(t->facts["title"]);
+      out += "<tr><td data-l='' class=lead><b>" + escape_html(t->id) + "</b> " +
+             esc(t->facts["title"]);
       if (t->facts.has("reason")) {
         out += "<div class='claim warn'>bounced: " +
                escape_html(t->facts["reason"].as_string().substr(0, 160)) + "</div>";
@@ -166,8 +167,9 @@ class Page {
       if (t->facts.has("claim")) {
         out += "<div class=claim>the coder says: " + esc(t->facts["claim"]) + "</div>";
       }
-      out += "<td class=mono>" + join(t->facts["touches"]) + "<td>" + join(t->facts["covers"]) +
-             "<td class=n>" + std::to_string(attempts) + "<td>" + state_mark(t->state);
+      out += cell("touches", join_html(t->facts["touches"]), "mono") +
+             cell("covers", join_html(t->facts["covers"])) +
+             cell("attempts", std::to_string(attempts), "n") + cell("", state_mark(t->state));
     }
     return out + "</table>";
   }
@@ -221,80 +223,22 @@ class Page {
   }
 
   static std::string table_of(const CostTable& table, const char* by) {
-    std::string out =
-        std::string("<table><tr><th>") + by +
-        "<th class=n>calls<th class=n>input<th class=n>cached<th class=n>output<th class=n>"
-        "share<th class=n>cost";
+    std::string out = std::string("<table><tr><th>") + by +
+                      "<th class='n opt'>calls<th class='n opt'>input<th class='n opt'>cached<th "
+                      "class=n>output<th "
+                      "class=n>share<th class=n>cost";
     for (const CostRow& row : table.rows) {
       char text[200];
-      std::snprintf(
-          text, sizeof text,
-          "<td class=n>%lld<td class=n>%lld<td class=n>%.0f %%<td class=n>%lld<td class=n>%.1f "
-          "%%<td class=n>%s",
-          static_cast<long long>(row.calls), static_cast<long long>(row.usage.input()),
-          100 * row.cached_share(), static_cast<long long>(row.usage.output()),
-          100 * row.output_share, format_usd(row.cost_nusd).c_str());
+      std::snprintf(text, sizeof text,
+                    "<td class='n opt'>%lld<td class='n opt'>%lld<td class='n opt'>%.0f %%<td "
+                    "class=n>%lld<td "
+                    "class=n>%.1f %%<td class=n>%s",
+                    static_cast<long long>(row.calls), static_cast<long long>(row.usage.input()),
+                    100 * row.cached_share(), static_cast<long long>(row.usage.output()),
+                    100 * row.output_share, format_usd(row.cost_nusd).c_str());
       out += "<tr><td>" + escape_html(row.name) + text;
     }
     return out + "</table>";
-  }
-
-  std::string experiments() {
-    auto all = state_.all("experiment");
-    if (all.empty()) return "";
-    std::string out = "<h2>Performance experiments</h2>" + interval_chart(all) + "<table>";
-    for (const Entity* x : all) {
-      const Json& f = x->facts;
-      out += "<tr><td><b>" + escape_html(x->id) + "</b> " + esc(f["idea"]) +
-             "<div class=claim>bottleneck: " + esc(f["bottleneck"]) + "</div><td>" + esc(f["why"]) +
-             "<td>" + state_mark(x->state);
-    }
-    return out + "</table>";
-  }
-
-  std::string operations() {
-    if (state_.all("deployment").empty()) return "";
-    std::string out =
-        "<h2>Operation</h2><table><tr><th>fault<th>what was seen<th class=n>back after<th>";
-    for (const Entity* f : state_.all("fault")) {
-      std::string seen =
-          f->facts.has("broke") ? f->facts["broke"].as_string() : f->facts["seen"].as_string();
-      i64 back = f->facts["back_ms"].as_int();
-      out += "<tr><td><b>" + escape_html(f->id) + "</b> " + esc(f->facts["title"]) +
-             "<td class=mono>" + escape_html(seen.substr(0, 220)) + "<td class=n>" +
-             (back > 0 ? std::to_string(back) + " ms" : "") + "<td>" + state_mark(f->state);
-    }
-    out += "</table>";
-    for (const Entity* i : state_.all("incident")) {
-      out += "<p><b>" + escape_html(i->id) + "</b> " + state_mark(i->state) + " " +
-             escape_html(i->facts["text"].as_string().substr(0, 300)) +
-             "<br><small>reproduced by gate <code>" + esc(i->facts["gate"]) +
-             "</code>, which failed before the fix; mended by task " + esc(i->facts["task"]) +
-             "</small></p>";
-    }
-    for (const Entity* a : state_.all("artifact")) {
-      out += "<p><b>" + escape_html(a->id) + "</b> " + state_mark(a->state) + " <code>" +
-             escape_html(a->facts["hash"].as_string().substr(0, 24)) + "</code> <small>" +
-             (a->facts["reproducible"].as_bool() ? "two clean builds gave the same bytes"
-                                                 : "two clean builds differ") +
-             "</small></p>";
-    }
-    return out;
-  }
-
-  std::string decisions() {
-    std::string out = "<div class=two><div><h2>Decisions</h2>";
-    for (const Entity* d : state_.all("decision")) {
-      out += "<p><b>" + escape_html(d->id) + "</b> " + esc(d->facts["question"]) + "<br>" +
-             esc(d->facts["choice"]) + " <small>of " + join(d->facts["options"]) + "; " +
-             esc(d->facts["why"]) + "; reopens when " + esc(d->facts["trigger"]) + "</small></p>";
-    }
-    out += "</div><div><h2>Assumptions</h2>";
-    for (const Entity* a : state_.all("assumption")) {
-      out += "<p><b>" + escape_html(a->id) + "</b> " + esc(a->facts["question"]) + "<br><small>" +
-             esc(a->facts["choice"]) + "</small></p>";
-    }
-    return out + "</div></div>";
   }
 
   std::string story() {
@@ -308,10 +252,10 @@ class Page {
       const char* style = line->tone == Tone::kGood    ? "good"
                           : line->tone == Tone::kBad   ? "bad"
                           : line->tone == Tone::kWarn  ? "warn"
-                          : line->tone == Tone::kStage ? "stage"
+                          : line->tone == Tone::kStage ? "name"
                                                        : "soft";
       out += "<div class=" + std::string(line->tone == Tone::kStage ? "stage" : "line") +
-             "><small>" + minutes(event.at_us - start) + "</small><span class=" + style + ">" +
+             "><small>" + minutes_text(event.at_us - start) + "</small><span class=" + style + ">" +
              escape_html(line->who) + "</span><span>" + escape_html(line->text) + "</span></div>";
     }
     return out + "</div>";
@@ -320,35 +264,10 @@ class Page {
   const std::string& run_;
   const std::vector<Event>& events_;
   RunState state_;
+  std::set<std::string> mutants_;  // trees of seeded mutants, which shall fail
 };
 
 }  // namespace
-
-std::string escape_html(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 std::string render_page(const std::string& run, const std::vector<Event>& events) {
   return Page(run, events).render();

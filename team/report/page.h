@@ -14,6 +14,5 @@ namespace team {
 std::string render_page(const std::string& run, const std::vector<Event>& events);
 // page.css, built into the program.
 std::string_view page_style();
-std::string escape_html(std::string_view text);
 
 }  // namespace team

@@ -51,6 +51,8 @@ TEST(Cost, SharesAddUpToTheWholeAndTheDearestComesFirst) {
 // What a model says ends up in the report; it must never become markup.
 TEST(Page, WhatAModelSaysStaysText) {
   std::string evil = "<script>alert('x')</script><img src=x onerror=\"a\">";
+  Json evil_profile = Json::object({{"samples", 3}});
+  evil_profile.set("entries", Json::array({Json::object({{"function", evil}, {"self", 0.5}})}));
   std::vector<Event> events = {
       event(1, "run.started", Json::object({{"id", "r"}, {"recorded", true}})),
       event(2, "intent.received", Json::object({{"id", "intent"}, {"text", evil}})),
@@ -58,7 +60,13 @@ TEST(Page, WhatAModelSaysStaysText) {
       event(4, "criterion.unbound", Json::object({{"id", "C1"}, {"text", evil}})),
       event(5, "decision.open", Json::object({{"id", "D1"}, {"question", evil}})),
       event(6, "assumption.made", Json::object({{"id", "A1"}, {"choice", evil}})),
-      event(7, "experiment.hypothesis", Json::object({{"id", "X1"}, {"idea", evil}})),
+      event(7, "experiment.hypothesis",
+            Json::object({{"id", "X1"}, {"idea", evil}, {"profile", evil_profile}})),
+      event(8, "deployment.planned", Json::object({{"id", "D1"}, {"artifact", evil}})),
+      event(9, "fault.injected", Json::object({{"id", evil}, {"title", evil}})),
+      event(10, "fault.broke",
+            Json::object({{"id", evil}, {"broke", evil}, {"stack", Json::array({evil})}})),
+      event(11, "incident.open", Json::object({{"id", "I1"}, {"text", evil}, {"signature", evil}})),
   };
   std::string page = render_page(evil, events);
   EXPECT_EQ(page.find("<script"), std::string::npos);
@@ -93,6 +101,47 @@ TEST(Page, NoSelfClosingTagEndsInAnUnquotedValue) {
     EXPECT_EQ(page[at - 1], '\'') << page.substr(at > 60 ? at - 60 : 0, 62);
   }
   EXPECT_GT(seen, 5u);
+}
+
+// A deployment as its monitor tells it: numbers in the table, points in both charts.
+TEST(Page, ShowsHowAVersionServedAndWhatItWasComparedWith) {
+  Json points = Json::array();
+  for (i64 i = 0; i < 4; ++i) {
+    points.push(Json::object({{"at_ms", i * 250},
+                              {"answers", 9},
+                              {"errors", i == 2 ? 1 : 0},
+                              {"p50_us", 300 + i},
+                              {"p99_us", 2'000},
+                              {"rss", 4'000'000},
+                              {"restarts", i == 2 ? 1 : 0}}));
+  }
+  Json operation = Json::object({{"answers", 36},
+                                 {"errors", 1},
+                                 {"p50_us", 301},
+                                 {"p99_us", 2'000},
+                                 {"rss_max", 4'000'000},
+                                 {"restarts", 1}});
+  operation.set("series", Json::object({{"stretch_ms", 250}, {"points", std::move(points)}}));
+  Json verdict =
+      Json::object({{"promote", true}, {"why", "not shown to be worse"}, {"against", "A1"}});
+  std::vector<Event> events = {
+      event(1, "deployment.planned", Json::object({{"id", "D2"}, {"artifact", "A2"}})),
+      event(2, "deployment.starting", Json::object({{"id", "D2"}})),
+      event(3, "deployment.probing", Json::object({{"id", "D2"}, {"canary_verdict", verdict}})),
+      event(4, "deployment.serving", Json::object({{"id", "D2"}, {"operation", operation}})),
+  };
+  std::string page = render_page("r", events);
+  EXPECT_NE(page.find("36 answers, 1 errors, p50 0.30 ms, p99 2.00 ms, 4.0 MB, 1 restarts"),
+            std::string::npos);
+  EXPECT_NE(page.find("promoted beside A1: not shown to be worse"), std::string::npos);
+  EXPECT_NE(page.find("1 requests without a good answer"), std::string::npos);
+  size_t restarts = 0;
+  for (size_t at = page.find("<title>restarted"); at != std::string::npos;
+       at = page.find("<title>restarted", at + 1)) {
+    ++restarts;
+  }
+  EXPECT_EQ(restarts, 2u);  // one in each chart
+  EXPECT_EQ(page.find("nan"), std::string::npos);
 }
 
 TEST(Story, OfHeldOutFailuresTheCasesAreNotTold) {
