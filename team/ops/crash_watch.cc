@@ -40,6 +40,7 @@ CallStack own_frames(const CallStack& stack) {
       "std::__throw",   "assert_fail", "[libc.so",    "[libstdc++"};
   CallStack own = stack;
   const auto first = std::find_if(own.begin(), own.end(), [&](const std::string& frame) {
+    if (frame.starts_with("std::") || frame.starts_with("__gnu_cxx::")) return false;
     return std::none_of(kMachinery.begin(), kMachinery.end(), [&](std::string_view name) {
       return frame.find(name) != std::string::npos;
     });

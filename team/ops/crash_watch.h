@@ -38,7 +38,8 @@ class CrashWatch {
   std::thread thread_;
 };
 
-// Without what the C and C++ libraries put between a fault and the signal: abort(), terminate().
+// Without what the C and C++ libraries put between a fault and the signal: abort(), terminate(),
+// and their own functions in which a bad argument of the program showed itself.
 CallStack own_frames(const CallStack& stack);
 
 }  // namespace team
