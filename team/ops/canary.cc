@@ -71,6 +71,7 @@ std::optional<CanaryVerdict> CanaryJudge::verdict() const {
     return out;
   }
   if (out.p_slower < alpha && out.slower_low >= plan_.slower_min) {
+    out.slower_only = true;
     out.why = sentence("slower: an answer takes %+.0f %% (at least %+.0f %%) after %d pairs",
                        out.slower * 100, out.slower_low * 100, pairs_);
     return out;
@@ -97,45 +98,89 @@ base::Json to_json(const CanaryVerdict& verdict) {
   return json;
 }
 
+base::Result<CanaryVerdict> judge_rounds(
+    const CanaryPlan& plan, const std::function<base::Result<CanaryVerdict>(int round)>& round) {
+  for (int i = 0;; ++i) {
+    CanaryVerdict verdict = TRY(round(i));
+    if (!verdict.slower_only) return verdict;
+    if (i + 1 < plan.rounds) continue;
+    verdict.why += ", and so in " + std::to_string(plan.rounds) + " rounds of fresh starts";
+    return verdict;
+  }
+}
+
+namespace {
+
+class PairedTraffic {
+ public:
+  PairedTraffic(Service& current, Service& canary, const std::vector<Exchange>& traffic,
+                const CanaryPlan& plan)
+      : current_(current), canary_(canary), traffic_(traffic), plan_(plan), rng_(plan.seed) {}
+
+  base::Status start_anew(bool canary_first) {
+    canary_.stop();
+    current_.stop();
+    if (canary_first) (void)canary_.start();  // one that does not come up fails all its requests
+    TRY(current_.start());
+    if (!canary_first) (void)canary_.start();
+    return {};
+  }
+
+  base::Result<CanaryVerdict> round(const std::function<void(const std::string&)>& progress) {
+    TrafficClient old_client(current_.port());
+    TrafficClient new_client(canary_.port());
+    CanaryJudge judge(plan_);
+    for (int i = -kWarmUp;; ++i) {
+      const Exchange& exchange = traffic_[static_cast<size_t>(i + kWarmUp) % traffic_.size()];
+      const bool new_first = rng_.chance(0.5);
+      Answer from_new, from_old;
+      if (new_first) from_new = new_client.ask(exchange);
+      from_old = old_client.ask(exchange);
+      if (!new_first) from_new = new_client.ask(exchange);
+      if (!from_new.good) base::system_clock().sleep_us(kNoticeUs);
+      if (!from_new.good && !canary_.running()) return death(std::max(0, i));
+      if (!from_old.good) TRY(current_.tend());
+      if (i < 0) continue;
+      judge.add(from_old, from_new);
+      if (std::optional<CanaryVerdict> verdict = judge.verdict()) return std::move(*verdict);
+      if (i % kProgressEvery == 0) {
+        progress(std::to_string(i) + " pairs of requests to both versions");
+      }
+    }
+  }
+
+ private:
+  // One look at how it died; whether it would come up again does not matter any more.
+  CanaryVerdict death(int pairs) {
+    CanaryVerdict verdict;
+    verdict.pairs = pairs;
+    auto crash = canary_.tend();
+    if (crash.ok() && *crash) verdict.crash = **crash;
+    verdict.why = "it died" + (verdict.crash ? " of " + verdict.crash->what() : std::string()) +
+                  " after " + std::to_string(pairs) + " pairs of requests";
+    return verdict;
+  }
+
+  Service& current_;
+  Service& canary_;
+  const std::vector<Exchange>& traffic_;
+  const CanaryPlan& plan_;
+  base::Rng rng_;
+};
+
+}  // namespace
+
 base::Result<CanaryVerdict> try_canary(Service& current, Service& canary,
                                        const std::vector<Exchange>& traffic, const CanaryPlan& plan,
                                        const std::function<void(const std::string&)>& progress) {
   CHECK(!traffic.empty());
-  TrafficClient old_client(current.port());
-  TrafficClient new_client(canary.port());
-  base::Rng rng(plan.seed);
-  CanaryJudge judge(plan);
-  for (int i = -kWarmUp;; ++i) {
-    const Exchange& exchange = traffic[static_cast<size_t>(i + kWarmUp) % traffic.size()];
-    const bool new_first = rng.chance(0.5);
-    Answer from_new, from_old;
-    if (new_first) from_new = new_client.ask(exchange);
-    from_old = old_client.ask(exchange);
-    if (!new_first) from_new = new_client.ask(exchange);
-    std::optional<CanaryVerdict> verdict;
-    if (i >= 0) {
-      judge.add(from_old, from_new);
-      verdict = judge.verdict();
-    }
-    if (!from_new.good) base::system_clock().sleep_us(kNoticeUs);
-    if (!from_new.good && !canary.running()) {
-      verdict.emplace();
-      verdict->pairs = std::max(0, i);
-      // One look at how it died; whether it would come up again does not matter any more.
-      auto crash = canary.tend();
-      if (crash.ok() && *crash) verdict->crash = **crash;
-      verdict->why = "it died" +
-                     (verdict->crash ? " of " + verdict->crash->what() : std::string()) +
-                     " after " + std::to_string(verdict->pairs) + " pairs of requests";
-    }
-    if (!from_old.good) TRY(current.tend());
-    if (i > 0 && i % kProgressEvery == 0) {
-      progress(std::to_string(i) + " pairs of requests to both versions");
-    }
-    if (!verdict) continue;
-    if (!verdict->promote) canary.stop();
-    return std::move(*verdict);
-  }
+  PairedTraffic pairs(current, canary, traffic, plan);
+  CanaryVerdict verdict = TRY(judge_rounds(plan, [&](int round) -> base::Result<CanaryVerdict> {
+    if (round > 0) TRY(pairs.start_anew(round % 2 == 1));
+    return pairs.round(progress);
+  }));
+  if (!verdict.promote) canary.stop();
+  return verdict;
 }
 
 }  // namespace team

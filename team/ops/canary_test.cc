@@ -13,6 +13,9 @@ f64 gaussian(base::Rng& rng) {
   return std::sqrt(-2 * std::log(1 - rng.unit())) * std::cos(2 * 3.14159265358979 * rng.unit());
 }
 
+// Two processes of one program differ by that much (spread of the log) on a busy small machine.
+constexpr f64 kInstanceSpread = 0.2;
+
 Answer simulated(base::Rng& rng, f64 slower, f64 errors) {
   Answer answer;
   answer.good = !rng.chance(errors);
@@ -24,12 +27,18 @@ f64 rolled_back_share(f64 slower, f64 errors, int rollouts) {
   int rolled_back = 0;
   base::Rng rng(17);
   for (int i = 0; i < rollouts; ++i) {
-    CanaryJudge judge{CanaryPlan()};
-    std::optional<CanaryVerdict> verdict;
-    while (!verdict) {
-      judge.add(simulated(rng, 0, 0.01), simulated(rng, slower, 0.01 + errors));
-      verdict = judge.verdict();
-    }
+    auto round = [&](int) -> base::Result<CanaryVerdict> {
+      CanaryJudge judge{CanaryPlan()};
+      const f64 instance = std::exp(kInstanceSpread * gaussian(rng)) - 1;
+      std::optional<CanaryVerdict> verdict;
+      while (!verdict) {
+        const f64 more = (1 + slower) * (1 + instance) - 1;
+        judge.add(simulated(rng, 0, 0.01), simulated(rng, more, 0.01 + errors));
+        verdict = judge.verdict();
+      }
+      return std::move(*verdict);
+    };
+    auto verdict = judge_rounds(CanaryPlan(), round);
     rolled_back += !verdict->promote;
   }
   const f64 share = static_cast<f64>(rolled_back) / rollouts;
@@ -38,12 +47,12 @@ f64 rolled_back_share(f64 slower, f64 errors, int rollouts) {
   return share;
 }
 
-TEST(CanaryJudge, RollsAnEqualVersionBackInUnderAboutOnePercent) {
-  EXPECT_LT(rolled_back_share(0, 0, 600), 0.012);
+TEST(CanaryJudge, RollsAnEqualVersionBackInUnderOnePercentHoweverInstancesDiffer) {
+  EXPECT_LT(rolled_back_share(0, 0, 600), 0.01);
 }
 
 TEST(CanaryJudge, FindsWorseLatencyAndWorseErrors) {
-  EXPECT_GT(rolled_back_share(0.3, 0, 200), 0.95);
+  EXPECT_GT(rolled_back_share(1.0, 0, 200), 0.95);
   EXPECT_GT(rolled_back_share(0, 0.15, 200), 0.95);
 }
 
