@@ -1,6 +1,7 @@
 // SELECT without compound operators: projection, DISTINCT, HAVING; VALUES; LIMIT.
 #include "db/exec/eval.h"
 #include "db/exec/row_stream.h"
+#include "db/exec/table_shortcut.h"
 #include "db/exec/vector_aggregate.h"
 #include "db/exec/vector_choice.h"
 
@@ -11,12 +12,15 @@ class CoreStream : public RowStream {
  public:
   CoreStream(const RowPlan& plan, Cx& cx) : plan_(plan), out_(plan.out.size()) {
     bool in_batches = vector_fits(plan, cx);
-    if (plan.aggregate == nullptr) {
+    having_ = plan.having;
+    source_ = make_table_shortcut(plan, cx);
+    if (source_ != nullptr) {
+      // Nothing is read row by row.
+    } else if (plan.aggregate == nullptr) {
       source_ = in_batches ? make_vector_join(plan) : make_join(*plan.join, cx);
     } else {
       source_ = in_batches ? make_vector_aggregate(plan)
                            : make_aggregate(*plan.aggregate, make_join(*plan.join, cx), cx);
-      having_ = plan.having;
     }
     if (plan.window != nullptr) {
       if (having_ != nullptr) source_ = std::make_unique<Filter>(std::move(source_), having_);

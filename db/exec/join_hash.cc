@@ -248,10 +248,29 @@ void JoinHash::find(const VectorExprs& keys, Batch& batch, u32* first, Cx& cx) {
   hash_rows(values, rows, hashes, usable);
   for (u32 i = 0; i < rows.count; ++i) {
     u32 r = rows.rows[i];
-    u32 row = usable[r] ? heads_[hashes[r] & mask_] : kNoRow;
-    while (row != kNoRow && (hashes_[row] != hashes[r] || !equal(row, values, r))) row = next_[row];
-    first[r] = row;
+    first[r] = usable[r] ? match(hashes[r], values, r) : kNoRow;
   }
+}
+
+u32 JoinHash::match(u64 hash, const std::vector<const Vector*>& keys, u32 at) const {
+  u32 row = heads_[hash & mask_];
+  while (row != kNoRow && (hashes_[row] != hash || !equal(row, keys, at))) row = next_[row];
+  return row;
+}
+
+u32 JoinHash::find_one(const Value* keys) {
+  one_.clear();
+  u64 hash = 0;
+  for (size_t k = 0; k < keys_.size(); ++k) {
+    scratch_[k]->borrow(0, keys[k]);
+    one_.push_back(scratch_[k].get());
+    hash = hash * kMix + hash_cell(*one_[k], 0, level_.path->lookups[k].collation);
+  }
+  return match(hash, one_, 0);
+}
+
+void JoinHash::load_row(u32 row, Value* out) const {
+  for (size_t c = 0; c < columns_.size(); ++c) columns_[c].load(row, out[c]);
 }
 
 void JoinHash::load(size_t place, const u32* rows, u32 count, Vector& to) const {

@@ -19,6 +19,8 @@ class JoinHash {
 
   // The first row for each selected row of `batch`, or kNoRow. `keys` are the lookups' values.
   void find(const VectorExprs& keys, Batch& batch, u32* first, Cx& cx);
+  // The same for one row's keys, affinity applied.
+  u32 find_one(const Value* keys);
   // The next row with the same keys.
   u32 after(u32 row) const {
     if (keys_.empty()) return row + 1 < rows_ ? row + 1 : kNoRow;
@@ -29,6 +31,8 @@ class JoinHash {
   }
   // Column `place` of `count` rows; kNoRow gives NULL.
   void load(size_t place, const u32* rows, u32 count, Vector& to) const;
+  // All of them for one row.
+  void load_row(u32 row, Value* out) const;
   size_t rows() const { return rows_; }
 
  private:
@@ -45,6 +49,7 @@ class JoinHash {
                            sql::Arena& arena, Vector& scratch) const;
   void hash_rows(const std::vector<const Vector*>& keys, const Selection& rows, u64* out,
                  bool* usable) const;
+  u32 match(u64 hash, const std::vector<const Vector*>& keys, u32 at) const;
   bool equal(u32 row, const std::vector<const Vector*>& keys, u32 at) const;
   bool same_keys(u32 a, u32 b) const;
   void append(Batch& batch, const VectorExprs& keys, Cx& cx);
@@ -57,6 +62,7 @@ class JoinHash {
   std::unique_ptr<BatchSource> source_;
   std::vector<Stored> columns_, keys_;
   std::vector<std::unique_ptr<Vector>> scratch_;
+  std::vector<const Vector*> one_;
   std::vector<u64> hashes_;
   std::vector<u32> heads_, next_;
   u64 mask_ = 0;

@@ -1,5 +1,6 @@
 // Rows of subqueries, hash lookups, virtual tables.
 #include "db/exec/eval.h"
+#include "db/exec/join_hash.h"
 #include "db/exec/level_run.h"
 #include "db/exec/subquery.h"
 
@@ -42,6 +43,7 @@ bool LevelRun::advance_rows(Cx& cx) {
 
 void LevelRun::drop_hash() {
   built_ = false;
+  hash_.reset();
   built_rows_.clear();
   keys_.reset();
 }
@@ -114,6 +116,17 @@ bool LevelRun::build_hash(Cx& cx) {
   Slot& at = slot(cx);
   at.null_row = false;
   at.map = nullptr;
+  if (is_table && !level_.right && keys_ != nullptr &&
+      cx.session.executor != Session::Executor::kRow) {
+    ColumnRefs columns;
+    for (int column : source.used) columns.push_back({source.slot, column});
+    if (!source.table->without_rowid) columns.push_back({source.slot, source.width});
+    hash_ = std::make_unique<JoinHash>(level_, columns);
+    hash_->build(cx);
+    hash_row_.assign(stride_, Value());
+    built_ = !cx.failed();
+    return built_;
+  }
   if (is_table) {
     if (!cursor_.open(cx, *source.table, source.database, nullptr)) return false;
     at.cursor = &cursor_;
@@ -173,6 +186,17 @@ bool LevelRun::add_hash_row(Cx& cx) {
   return !cx.failed();
 }
 
+// The values that the item's rows must have, in `key`; false when none can.
+bool LevelRun::probe_key(Value* key, Cx& cx) {
+  const auto& lookups = level_.path->lookups;
+  for (u32 i = 0; i < lookups.size(); ++i) {
+    eval(lookups[i].value, cx, key[i]);
+    if (key[i].is_null() && !lookups[i].is_null_safe) return false;
+    apply_comparison_affinity_one(lookups[i].affinity, key[i]);
+  }
+  return !cx.failed();
+}
+
 bool LevelRun::probe(Cx& cx) {
   if (keys_ == nullptr) {
     current_ = 0;
@@ -187,10 +211,10 @@ bool LevelRun::probe(Cx& cx) {
     more.resize(lookups.size());
     key = more.data();
   }
-  for (u32 i = 0; i < lookups.size(); ++i) {
-    eval(lookups[i].value, cx, key[i]);
-    if (key[i].is_null() && !lookups[i].is_null_safe) return false;
-    apply_comparison_affinity_one(lookups[i].affinity, key[i]);
+  if (!probe_key(key, cx)) return false;
+  if (hash_ != nullptr) {
+    current_ = hash_->find_one(key);
+    return current_ != JoinHash::kNoRow;
   }
   size_t group = keys_->find(key);
   if (group == ValueSet::kNone) return false;
@@ -206,12 +230,20 @@ bool LevelRun::advance_hash(Cx& cx) {
     if (!probe(cx)) return false;
   } else if (keys_ == nullptr) {
     if (++current_ >= built_count_) return false;
+  } else if (hash_ != nullptr) {
+    current_ = hash_->after(static_cast<u32>(current_));
+    if (current_ == JoinHash::kNoRow) return false;
   } else {
     if (chain_[current_] == 0) return false;
     current_ = chain_[current_] - 1;
   }
   Slot& at = slot(cx);
-  at.row = &built_rows_[current_ * stride_];
+  if (hash_ != nullptr) {
+    hash_->load_row(static_cast<u32>(current_), hash_row_.data());
+    at.row = hash_row_.data();
+  } else {
+    at.row = &built_rows_[current_ * stride_];
+  }
   at.map = map_.data();
   at.cursor = &cursor_;
   at.null_row = false;

@@ -2,6 +2,7 @@
 #include "db/exec/level_run.h"
 
 #include "db/exec/eval.h"
+#include "db/exec/join_hash.h"
 #include "db/exec/subquery.h"
 
 #include <algorithm>
@@ -16,6 +17,8 @@ LevelRun::LevelRun(const JoinLevel& level, bool first, Cx&) : level_(level), fir
     branches_.back().path = branch;
   }
 }
+
+LevelRun::~LevelRun() = default;
 
 void LevelRun::close(Cx& cx) {
   cursor_.close();

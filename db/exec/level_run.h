@@ -10,9 +10,12 @@
 
 namespace db {
 
+class JoinHash;
+
 class LevelRun {
  public:
   LevelRun(const JoinLevel& level, bool first, Cx& cx);
+  ~LevelRun();
 
   bool start(Cx& cx);
   bool advance(Cx& cx);
@@ -60,6 +63,7 @@ class LevelRun {
   void drop_hash();
   bool advance_first_scan(bool found, Cx& cx);
   bool probe(Cx& cx);
+  bool probe_key(Value* key, Cx& cx);
   bool advance_hash(Cx& cx);
   bool start_rows(Cx& cx);
   bool advance_rows(Cx& cx);
@@ -81,6 +85,8 @@ class LevelRun {
   size_t at_ = 0;
   // kHash
   bool built_ = false;
+  std::unique_ptr<JoinHash> hash_;  // built in batches, unless the row executor is forced
+  std::vector<Value> hash_row_;
   u64 built_epoch_ = 0, built_run_ = 0;
   bool scanned_ = false;   // kept: the first start read the table without building
   bool scanning_ = false;  // kept: it is under way

@@ -67,6 +67,17 @@ struct Vector {
         out.set_borrowed(types[at], cells[at].p, sizes[at]);
     }
   }
+  // Points at the value's bytes.
+  void borrow(u32 at, const Value& value) {
+    types[at] = value.type();
+    if (value.is_integer()) {
+      cells[at].i = value.raw_integer();
+    } else if (value.is_real()) {
+      cells[at].r = value.raw_real();
+    } else if (value.has_bytes()) {
+      set_bytes(at, value.type(), value.bytes().data(), static_cast<u32>(value.bytes().size()));
+    }
+  }
   // Text and blobs are copied into the arena.
   void store(u32 at, const Value& value, sql::Arena& arena) {
     types[at] = value.type();

@@ -22,7 +22,32 @@ RowDecoder::RowDecoder(const Table& table, Batch& batch, int slot) {
             [](const Item& a, const Item& b) { return a.place < b.place; });
 }
 
-void RowDecoder::put(const Item& item, u32 at, u64 type, const u8* body, sql::Arena* arena) {
+namespace {
+
+// Serial types 1 to 6, 8 and 9.
+inline i64 decode_integer(u64 type, const u8* p) {
+  switch (type) {
+    case 1:
+      return static_cast<i8>(p[0]);
+    case 2:
+      return static_cast<i16>(base::load_be16(p));
+    case 3:
+      return (static_cast<i64>(static_cast<i8>(p[0])) << 16) | (p[1] << 8) | p[2];
+    case 4:
+      return static_cast<i32>(base::load_be32(p));
+    case 5:
+      return (static_cast<i64>(static_cast<i16>(base::load_be16(p))) << 32) |
+             base::load_be32(p + 2);
+    case 6:
+      return static_cast<i64>(base::load_be64(p));
+    default:
+      return static_cast<i64>(type - 8);
+  }
+}
+
+}  // namespace
+
+inline void RowDecoder::put(const Item& item, u32 at, u64 type, const u8* body, sql::Arena* arena) {
   Vector& to = *item.to;
   if (type >= 12) {
     u32 size = static_cast<u32>((type - 12) / 2);
@@ -35,18 +60,22 @@ void RowDecoder::put(const Item& item, u32 at, u64 type, const u8* body, sql::Ar
     to.set_bytes(at, (type & 1) != 0 ? Type::kText : Type::kBlob, bytes, size);
     return;
   }
-  Value value;
-  decode_serial(type, body, value);
-  if (value.is_integer()) {
-    if (item.real) {
-      to.set_real(at, static_cast<f64>(value.raw_integer()));
-    } else {
-      to.set_integer(at, value.raw_integer());
-    }
-  } else if (value.is_real()) {
-    to.set_real(at, value.raw_real());
-  } else {
+  if (type == 7) {
+    u64 bits = base::load_be64(body);
+    f64 real;
+    std::memcpy(&real, &bits, sizeof real);
+    to.set_real(at, real);
+    return;
+  }
+  if (type == 0 || type >= 10) {
     to.set_null(at);
+    return;
+  }
+  i64 integer = decode_integer(type, body);
+  if (item.real) {
+    to.set_real(at, static_cast<f64>(integer));
+  } else {
+    to.set_integer(at, integer);
   }
 }
 

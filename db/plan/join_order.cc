@@ -11,6 +11,15 @@ namespace {
 constexpr f64 kStartsGuess = 30;
 constexpr f64 kManyRows = 20000;
 
+bool has_correlated_subquery(Expr* expr) {
+  bool found = false;
+  walk(expr, [&](Expr* e) {
+    found |= e->subquery != nullptr && e->subquery->correlated;
+    return !found;
+  });
+  return found;
+}
+
 }  // namespace
 
 // Rows of the item found by equality with what is already there; with no such equality, its rows
@@ -38,7 +47,8 @@ AccessPath* JoinPlanner::hash_path(const Candidate& so_far, int source) {
     if (term.column == kRowid) distinct = item.rows;
     if (__builtin_popcountll(term.value_mask) == 1) {
       const JoinItem& other = items_[static_cast<size_t>(__builtin_ctzll(term.value_mask))];
-      if (term.value->op == Op::kRowid) distinct = std::max(distinct, other.rows);
+      // A reference to the other table's key: no more values than that has rows.
+      if (term.value->op == Op::kRowid) distinct = std::min(item.rows, std::max(1.0, other.rows));
     }
     matches = std::max(0.5, matches / distinct);
   }
@@ -173,9 +183,14 @@ bool JoinPlanner::extend(const Candidate& from, int source, AccessPath* path, Ca
     if (!used) factor *= conjunct.factor;
   }
   f64 visited = from.rows * path->cost;
+  // Guesses of less than one row must not make a second reading of a whole table look free.
+  if (path->kind == PathKind::kScan && from.placed != 0 && !from.one_row) {
+    visited = std::max(from.rows, 2.0) * path->cost;
+  }
   to->placed = from.placed | bit;
   to->cost = from.cost + path->setup + std::max(visited, 0.1);
   to->rows = std::max(from.rows * rows * factor, item.left ? from.rows : 0.01);
+  if (from.placed == 0) to->rows = std::max(to->rows, 1.0);
   to->one_row = from.one_row && path->one_row;
   to->ordered = from.ordered;
   return true;
@@ -347,6 +362,18 @@ JoinPlan* JoinPlanner::build(const Candidate& best) {
   return plan;
 }
 
+// A query for each row waits for the lookups behind its level that only lose rows.
+int JoinPlanner::level_for_subquery(const JoinPlan& plan, int level) {
+  constexpr f64 kAboutOne = 1.5;
+  for (u32 next = static_cast<u32>(level) + 1; next < plan.levels.size(); ++next) {
+    const AccessPath& path = *plan.levels[next]->path;
+    bool lookup = path.kind == PathKind::kRowidEqual || path.kind == PathKind::kHash;
+    if (!lookup || path.rows > kAboutOne || plan.levels[next]->left) break;
+    level = static_cast<int>(next);
+  }
+  return level;
+}
+
 void JoinPlanner::place_filters(JoinPlan* plan, const Candidate& best) {
   Arena& arena = binder_.arena();
   int last_right = -1;
@@ -375,12 +402,14 @@ void JoinPlanner::place_filters(JoinPlan* plan, const Candidate& best) {
         plan->constant_filters.push(arena, conjunct.expr);
         continue;
       }
+      bool dear = pass == 1 && has_correlated_subquery(conjunct.expr);
+      if (dear && !on && !has_right_) level = level_for_subquery(*plan, level);
       JoinLevel& at = *plan->levels[static_cast<size_t>(level)];
       bool consumed = false;
       for (Expr* one : at.path->consumed) consumed |= one == conjunct.expr;
       if (consumed) continue;
       int item = best.steps[static_cast<size_t>(level)].item;
-      if (at.path->kind == PathKind::kHash && conjunct.mask == u64{1} << item &&
+      if (at.path->kind == PathKind::kHash && conjunct.mask == u64{1} << item && !dear &&
           !conjunct.expr->has(expr_flag::kVolatile) && !at.right && (on || !at.left) &&
           !(at.path->kept && reads_outer(conjunct.expr))) {
         at.path->build_filters.push(arena, conjunct.expr);

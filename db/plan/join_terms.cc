@@ -39,11 +39,21 @@ bool JoinPlanner::reads_outer(Expr* expr) const {
   return outer;
 }
 
+// A column declared to hold one character has few values.
+bool JoinPlanner::has_few_values(const Expr* expr) const {
+  if (expr->op != Op::kColumn || static_cast<size_t>(expr->a) >= bit_of_slot_.size()) return false;
+  int bit = bit_of_slot_[static_cast<size_t>(expr->a)];
+  const Table* table = bit < 0 ? nullptr : items_[static_cast<size_t>(bit)].source->table;
+  if (table == nullptr || static_cast<size_t>(expr->b) >= table->columns.size()) return false;
+  return table->columns[static_cast<size_t>(expr->b)].declared_type.find("(1)") !=
+         std::string::npos;
+}
+
 f64 JoinPlanner::factor_of(const Expr* expr) {
   switch (expr->op) {
     case Op::kEq:
     case Op::kIs:
-      return 0.1;
+      return has_few_values(expr->left) || has_few_values(expr->right) ? 0.4 : 0.1;
     case Op::kInList:
       return expr->has(expr_flag::kNegated)
                  ? 0.9

@@ -76,6 +76,7 @@ class JoinPlanner {
                   std::vector<Term>* out, int only_source);
   bool term_allowed(const JoinConjunct& conjunct, int source) const;
   f64 factor_of(const Expr* expr);
+  bool has_few_values(const Expr* expr) const;
   f64 table_rows(const Table& table, int database);
   void note_columns(Expr* expr);
   void note_used_columns(const List<Expr*>* outs, RowPlan* row);
@@ -103,6 +104,7 @@ class JoinPlanner {
   bool path_orders(int source, AccessPath* path, bool* reverse);
   static void drop_dearer_twins(std::vector<Candidate>* candidates);
   JoinPlan* build(const Candidate& best);
+  static int level_for_subquery(const JoinPlan& plan, int level);
   void place_filters(JoinPlan* plan, const Candidate& best);
 
   Binder& binder_;
