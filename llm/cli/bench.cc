@@ -1,14 +1,14 @@
 // fleetlm bench: what a step costs on this machine, by medians, with the counters that explain it.
-// --ablation prints leave-one-out and the cumulative staircase of the switches.
+// --roofline adds what memory allows; --ablation is in ablation.cc.
 #include "base/clock.h"
 #include "base/json.h"
-#include "llm/cli/commands.h"
-#include "llm/speculation/ngram.h"
+#include "llm/cli/ablation.h"
+#include "llm/kernels/aligned.h"
 
 #include <CLI/CLI.hpp>
+#include <time.h>
 
 #include <algorithm>
-#include <thread>
 
 namespace llm {
 namespace {
@@ -18,10 +18,19 @@ f64 median(std::vector<f64> values) {
   return values[values.size() / 2];
 }
 
+i64 processor_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return now.tv_sec * 1'000'000 + now.tv_nsec / 1000;
+}
+
 struct StepBench {
   Model* model;
   std::vector<i32> table;
   i32 pages;
+  bool cpu;  // count processor time, for machines that others use too
+
+  i64 now_us() const { return cpu ? processor_us() : base::system_clock().monotonic_us(); }
 
   // Milliseconds of one step of `width` rows that starts at `position`.
   f64 step_ms(i32 width, i32 position, i32 logit_rows) {
@@ -30,17 +39,17 @@ struct StepBench {
       rows.push_back(
           {(i * 7919 + position) % model->info().vocab, position + i, 0, i >= width - logit_rows});
     }
-    const i64 start = base::system_clock().monotonic_us();
+    const i64 start = now_us();
     model->forward({rows.data(), width, table.data(), pages});
-    return static_cast<f64>(base::system_clock().monotonic_us() - start) / 1000;
+    return static_cast<f64>(now_us() - start) / 1000;
   }
 };
 
-base::Json bench_steps(Model* model, i32 prompt, i32 repeats) {
+base::Json bench_steps(Model* model, i32 prompt, i32 repeats, bool cpu) {
   const i32 pages = prompt / kPageTokens + 4;
   model->reserve(
       {.pages = pages, .rows = std::max(prompt, 16), .logit_rows = 16, .context = prompt + 32});
-  StepBench bench{model, {}, pages};
+  StepBench bench{model, {}, pages, cpu};
   for (i32 p = 0; p < pages; ++p) bench.table.push_back(p);
   bench.step_ms(prompt, 0, 1);
   std::vector<f64> prefill;
@@ -63,57 +72,31 @@ base::Json bench_steps(Model* model, i32 prompt, i32 repeats) {
   return out;
 }
 
-struct Variant {
-  const char* name;
-  bool fusion, plan, speculation;
-};
-
-base::Json run_variant(const ModelOptions& options, const Variant& v, const std::string& prompt,
-                       i32 tokens) {
-  ModelOptions chosen = options;
-  chosen.speculation = v.speculation ? "ngram" : "none";
-  chosen.rebuild_step = !v.plan;
-  chosen.fusion = v.fusion;
-  auto session = open_session(chosen).value();
-  GenerateRequest request;
-  request.prompt = session->loaded.tokenizer->encode(prompt, true);
-  request.max_tokens = tokens;
-  request.sampling.temperature = 0;
-  request.ignore_stop_tokens = true;
-  i64 first = 0;
-  i64 last = 0;
-  Usage usage;
-  request.sink = [&](Chunk&& chunk) {
-    last = base::system_clock().monotonic_us();
-    if (first == 0) first = last;
-    usage = chunk.usage;
-  };
-  CHECK(session->engine->submit(std::move(request)).ok());
-  const u64 barriers = session->crew->counters().barriers;
-  session->engine->run();
-  const EngineStats s = session->engine->stats();
-  base::Json out = base::Json::object({{"variant", v.name}});
-  out.set("tokens_per_s", usage.completion_tokens / (static_cast<f64>(last - first) / 1e6));
-  out.set("steps", s.steps);
-  out.set("tokens_per_step", static_cast<f64>(s.generated) / static_cast<f64>(s.steps));
-  out.set("accepted", s.accepted);
-  out.set("drafted", s.drafted);
-  out.set("barriers_per_step", static_cast<f64>(session->crew->counters().barriers - barriers) /
-                                   static_cast<f64>(s.steps));
-  out.set("metadata_bytes_per_step",
-          static_cast<f64>(s.metadata_bytes) / static_cast<f64>(s.steps));
-  return out;
+// What the crew reads of a buffer far larger than any cache, at best of a few passes.
+f64 memory_read_gb_per_s(Crew* crew, i32 repeats) {
+  constexpr u64 kBytes = 512ull << 20;
+  const AlignedArray<u64> buffer(kBytes / sizeof(u64));
+  std::vector<u64> sums(static_cast<size_t>(crew->size()) * 8);
+  f64 best = 0;
+  for (i32 pass = 0; pass < std::max(repeats, 3); ++pass) {
+    const i64 start = base::system_clock().monotonic_us();
+    auto read = [&](i32 thread) {
+      const u64 words = buffer.size();
+      const auto threads = static_cast<u64>(crew->size());
+      const u64 begin = words * static_cast<u64>(thread) / threads / 8 * 8;
+      const u64 end = words * static_cast<u64>(thread + 1) / threads / 8 * 8;
+      u64 sum[8] = {};
+      for (u64 i = begin; i < end; i += 8) {
+        for (u64 lane = 0; lane < 8; ++lane) sum[lane] += buffer[i + lane];
+      }
+      for (u64 lane = 0; lane < 8; ++lane) sums[static_cast<size_t>(thread) * 8] += sum[lane];
+    };
+    crew->run(read);
+    const auto us = static_cast<f64>(base::system_clock().monotonic_us() - start);
+    best = std::max(best, static_cast<f64>(kBytes) / us / 1e3);
+  }
+  return sums[0] == 0 ? best : 0;  // the buffer is zero; keeps the reads
 }
-
-constexpr Variant kVariants[] = {
-    {"all on", true, true, true},
-    {"without fusion", false, true, true},
-    {"without step plan", true, false, true},
-    {"without speculation", true, true, false},
-    {"none", false, false, false},
-    {"fusion", true, false, false},
-    {"fusion + step plan", true, true, false},
-};
 
 }  // namespace
 
@@ -122,33 +105,41 @@ int run_bench(int argc, char** argv) {
   ModelOptions model;
   i32 prompt = 256;
   i32 repeats = 7;
-  i32 tokens = 128;
-  bool ablation = false;
-  std::string text =
-      "def add(a, b):\n    return a + b\n\ndef sub(a, b):\n    return a - b\n\ndef mul(a, b):\n";
+  AblationOptions ablation;
+  bool ablate = false;
+  bool roofline = false;
+  bool cpu = false;
   model.add_to(&app);
   app.add_option("--prompt-tokens", prompt, "tokens of the prefill step")
       ->check(CLI::Range(16, 4096));
   app.add_option("--repeats", repeats, "measurements, of which the median counts")
       ->check(CLI::Range(1, 1000));
-  app.add_flag("--ablation", ablation, "compare the engine's optimisations instead");
-  app.add_option("--text", text, "what the ablation continues");
-  app.add_option("--tokens", tokens, "how far")->check(CLI::Range(2, 4096));
+  app.add_flag("--cpu", cpu, "processor time instead of wall time; meant for --threads 1");
+  app.add_flag("--roofline", roofline, "measure how fast memory can be read, too");
+  app.add_flag("--ablation", ablate,
+               "switch the four optimisations off one by one and on one by one instead");
+  app.add_option("--prompts", ablation.prompts_path,
+                 "a file with a JSON string a line: the texts that the ablation continues");
+  app.add_option("--tokens", ablation.tokens, "longest answer of the ablation")
+      ->check(CLI::Range(2, 4096));
+  app.add_flag("--json", ablation.json, "the ablation's rows as JSON");
   CLI11_PARSE(app, argc, argv);
-  if (ablation) {
-    for (const Variant& v : kVariants)
-      std::puts(run_variant(model, v, text, tokens).dump().c_str());
-    return 0;
-  }
-  const i32 threads =
-      model.threads > 0 ? model.threads : static_cast<i32>(std::thread::hardware_concurrency());
-  Crew crew(std::max(threads, 1));
-  auto loaded = load_model(model.path, model.exact ? Precision::kExact : Precision::kFast, &crew);
-  if (!loaded.ok()) return fail(loaded.error());
-  base::Json out = bench_steps(loaded->model.get(), prompt, repeats);
+  ablation.repeats = repeats;
+  if (ablate) return run_ablation(model, ablation);
+  Session session;
+  const base::Status opened = open_model(model, &session);
+  if (!opened.ok()) return fail(opened.error());
+  Model& m = *session.loaded.model;
+  base::Json out = bench_steps(&m, prompt, repeats, cpu);
   out.set("kernels", best_kernels().name);
-  out.set("threads", crew.size());
-  out.set("weight_bytes", loaded->model->info().weight_bytes);
+  out.set("ranks", model.ranks);
+  out.set("threads_per_rank", m.crew().size());
+  out.set("weight_bytes", m.info().weight_bytes);
+  if (roofline) {
+    const f64 limit = memory_read_gb_per_s(&m.crew(), repeats);
+    out.set("memory_read_limit_gb_per_s", limit);
+    out.set("decode_share_of_limit", out["decode_read_gb_per_s"].as_double() / limit);
+  }
   std::puts(out.dump_pretty().c_str());
   return 0;
 }

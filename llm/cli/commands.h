@@ -43,9 +43,11 @@ struct ModelOptions {
   std::string draft_layout;  // anchor, shifted or what the file says
   f32 confidence_min = 0;
   i32 draft_max = 7;
+  bool adapt_drafts = true;
   bool fusion = true;
   bool comm = true;
   bool rebuild_step = false;
+  bool prefix_cache = true;
   void add_to(CLI::App* app);
 };
 

@@ -44,6 +44,10 @@ void ModelOptions::add_to(CLI::App* app) {
                   "cut a draft where its confidence falls below this")
       ->check(CLI::Range(0.0, 1.0));
   app->add_option("--draft-max", draft_max, "guesses at once")->check(CLI::Range(1, 15));
+  app->add_option("--adapt-drafts", adapt_drafts,
+                  "as many guesses as have paid off lately; off: always --draft-max")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}));
   app->add_option("--fusion", fusion, "few phases a layer; off: one for each operation")
       ->transform(
           CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}));
@@ -135,7 +139,9 @@ base::Result<std::unique_ptr<Session>> open_session(const ModelOptions& options)
   engine.context = options.context;
   engine.cache_bytes = static_cast<u64>(options.cache_mb) << 20;
   engine.draft_max = options.draft_max;
+  engine.adapt_drafts = options.adapt_drafts;
   engine.rebuild_step = options.rebuild_step;
+  engine.prefix_cache = options.prefix_cache;
   engine.tuning.fusion = options.fusion;
   engine.tuning.comm = options.comm;
   session->engine = TRY(Engine::create(session->loaded.model.get(), session->loaded.tokenizer.get(),

@@ -41,6 +41,7 @@ struct Engine::Sequence {
   i32 first_logit = 0;
   std::vector<i32> draft;
   i32 draft_count = 0;
+  AcceptanceRate acceptance;
   TextStream text{{}};
   Usage usage;
   Chunk chunk;
@@ -194,24 +195,31 @@ bool Engine::step() {
   }
   plan_drafts();
   plan_rows();
-  if (row_count_ > 0) {
-    const Step step{rows_.data(), row_count_, page_table_.data(), pages_per_slot_};
-    if (options_.rebuild_step) {
-      // The ablation's other side: fresh tables, copied, as an engine without a plan would.
-      const std::vector<BatchRow> rows(rows_.begin(), rows_.begin() + row_count_);
-      const std::vector<i32> table(page_table_.begin(), page_table_.end());
-      counts_.metadata_bytes += rows.size() * sizeof(BatchRow) + table.size() * sizeof(i32);
-      model_.forward({rows.data(), row_count_, table.data(), pages_per_slot_});
-    } else {
-      model_.forward(step);
-    }
-    if (drafter_ != nullptr) drafter_->observe(step);
-    ++counts_.steps;
-    counts_.rows += static_cast<u64>(row_count_);
-  }
+  if (row_count_ > 0) compute_rows();
   after_step();
   publish_stats();
   return true;
+}
+
+void Engine::compute_rows() {
+  const Step step{rows_.data(), row_count_, page_table_.data(), pages_per_slot_};
+  const i64 start = base::system_clock().monotonic_us();
+  if (options_.rebuild_step) {
+    // The ablation's other side: fresh tables, copied, as an engine without a plan would.
+    const std::vector<BatchRow> rows(rows_.begin(), rows_.begin() + row_count_);
+    const std::vector<i32> table(page_table_.begin(), page_table_.end());
+    counts_.metadata_bytes += rows.size() * sizeof(BatchRow) + table.size() * sizeof(i32);
+    model_.forward({rows.data(), row_count_, table.data(), pages_per_slot_});
+  } else {
+    model_.forward(step);
+  }
+  if (drafter_ != nullptr) drafter_->observe(step);
+  // Steps of verification alone: prompt chunks have no logits to find.
+  if (logit_count_ == row_count_) {
+    costs_.observe_step(row_count_, static_cast<f64>(base::system_clock().monotonic_us() - start));
+  }
+  ++counts_.steps;
+  counts_.rows += static_cast<u64>(row_count_);
 }
 
 void Engine::admit() {
@@ -245,6 +253,13 @@ void Engine::attach_prefix(Sequence* s) {
   counts_.cached_prompt_tokens += static_cast<u64>(s->computed);
 }
 
+// How many guesses to ask for; the speed depends on it, the answer does not.
+i32 Engine::draft_limit(const Sequence& s) const {
+  const i32 most = std::min(options_.draft_max, drafter_->longest());
+  if (!options_.adapt_drafts) return most;
+  return costs_.best_length(static_cast<i32>(running_.size()), s.acceptance.value(), most);
+}
+
 void Engine::plan_drafts() {
   tasks_.clear();
   drafting_.clear();
@@ -254,14 +269,15 @@ void Engine::plan_drafts() {
     if (!s->generating() || s->request.rule || s->request.sampling.changes_logits()) continue;
     const i32 size = static_cast<i32>(s->tokens.size());
     const i32 left = s->prompt_size + s->request.max_tokens - size;
-    const i32 limit =
-        std::min({options_.draft_max, drafter_->longest(), left - 1, options_.context - size - 1});
+    const i32 limit = std::min({draft_limit(*s), left - 1, options_.context - size - 1});
     if (limit <= 0 || !cover(s.get(), size, false)) continue;
     tasks_.push_back({s->slot, s->tokens, &s->request.sampling, limit, s->draft.data(), 0});
     drafting_.push_back(s.get());
   }
   if (tasks_.empty()) return;
+  const i64 start = base::system_clock().monotonic_us();
   drafter_->propose(tasks_, page_table_.data(), pages_per_slot_);
+  costs_.observe_draft(static_cast<f64>(base::system_clock().monotonic_us() - start));
   for (size_t i = 0; i < tasks_.size(); ++i) drafting_[i]->draft_count = tasks_[i].count;
 }
 
@@ -385,11 +401,14 @@ void Engine::settle(Sequence* s) {
       s->computed + 1 < static_cast<i32>(s->tokens.size()) || s->draft_count == 0;
   if (was_prompt) {
     s->computed += s->row_count;
+    s->acceptance.rest();
     if (decided) take_token(s, s->first_logit, s->computed);
   } else {
     s->usage.drafted_tokens += s->draft_count;
     counts_.drafted += static_cast<u64>(s->draft_count);
     ++counts_.rounds;
+    const i32 drafted = s->draft_count;
+    const i32 before = s->usage.accepted_tokens;
     for (i32 i = 0; i < s->row_count; ++i) {
       ++s->computed;
       if (!take_token(s, s->first_logit + i, s->computed)) break;
@@ -397,6 +416,7 @@ void Engine::settle(Sequence* s) {
       ++s->usage.accepted_tokens;
       ++counts_.accepted;
     }
+    s->acceptance.observe(s->usage.accepted_tokens - before, drafted);
   }
   s->row_count = 0;
   if (options_.prefix_cache) publish_pages(s);

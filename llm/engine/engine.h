@@ -12,6 +12,7 @@
 #include "llm/engine/page_pool.h"
 #include "llm/engine/text_stream.h"
 #include "llm/model/model.h"
+#include "llm/speculation/cost_table.h"
 #include "llm/speculation/drafter.h"
 #include "llm/speculation/sampler.h"
 #include "llm/tokenizer/tokenizer.h"
@@ -81,6 +82,7 @@ struct EngineOptions {
   u64 cache_bytes = 1ull << 30;  // memory cap of the cache
   i32 queue_max = 256;           // requests waiting for a slot
   i32 draft_max = 7;             // guesses of one sequence
+  bool adapt_drafts = false;     // as many of them as have paid off lately (cost_table.h)
   bool prefix_cache = true;
   bool rebuild_step = false;  // ablation: build and copy every table anew each step
   StepTuning tuning;
@@ -122,8 +124,13 @@ class Engine {
   // Any thread; counts are those of the last finished step.
   EngineStats stats() const;
   const EngineOptions& options() const { return options_; }
-  // Turns speculation off and on between requests.
+  // Between requests: who guesses (null: nobody), and the switches of the ablation.
   void set_drafter(Drafter* drafter) { drafter_ = drafter; }
+  void set_switches(const StepTuning& tuning, bool rebuild_step) {
+    model_.set_tuning(tuning);
+    options_.rebuild_step = rebuild_step;
+    costs_ = CostTable();
+  }
 
  private:
   struct Sequence;
@@ -139,6 +146,8 @@ class Engine {
   bool cover(Sequence* s, i32 tokens, bool may_preempt);
   bool make_room(const Sequence* keep);
   void preempt(Sequence* s);
+  void compute_rows();
+  i32 draft_limit(const Sequence& s) const;
   void after_step();
   void settle(Sequence* s);
   bool take_token(Sequence* s, i32 logit_row, i64 position);
@@ -165,6 +174,7 @@ class Engine {
   std::vector<DraftTask> tasks_;
   std::vector<Sequence*> drafting_;
   size_t prefill_turn_ = 0;
+  CostTable costs_;
   EngineStats counts_;
 
   mutable std::mutex mutex_;  // guards what follows

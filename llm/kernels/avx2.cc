@@ -16,10 +16,9 @@ constexpr i32 kTile = 4;  // tokens that share one pass over a group of weights
 inline __m256i load_bytes(const void* at) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(at));
 }
+// A load that spreads four bytes: no shuffle, unlike what compilers make of set1.
 inline __m256i broadcast4(const i8* at) {
-  i32 value;
-  __builtin_memcpy(&value, at, 4);
-  return _mm256_set1_epi32(value);
+  return _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const f32*>(at)));
 }
 inline __m256 load_halves(const void* at) {
   return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(at)));
@@ -28,6 +27,12 @@ inline f32 fold(__m256 v) {
   const __m128 half = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
   return _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps(pair, pair, 1)));
+}
+
+// Keeps a running sum in its register: some compilers regroup integer sums into trees that do not
+// fit the registers.
+inline void pin(__m256i& v) {
+  __asm__("" : "+x"(v));
 }
 
 // Eight of the 16 rows (`half` 0 or 1) of one block: exact integer dot products of T tokens.
@@ -44,6 +49,7 @@ inline void dot_nibbles(const u8* block, int half, const i8* const* q, __m256i* 
       sums[t] = _mm256_add_epi16(sums[t], _mm256_maddubs_epi16(low, broadcast4(q[t] + 4 * j)));
       sums[t] =
           _mm256_add_epi16(sums[t], _mm256_maddubs_epi16(high, broadcast4(q[t] + 16 + 4 * j)));
+      pin(sums[t]);
     }
   }
   const __m256i ones = _mm256_set1_epi16(1);
@@ -64,6 +70,7 @@ inline void dot_bytes(const u8* block, int half, int from, int to, const i8* con
       const __m256i a = _mm256_sign_epi8(broadcast4(q[t] + 4 * j), w);
       const __m256i products = _mm256_maddubs_epi16(magnitude, a);
       sums[t] = _mm256_add_epi32(sums[t], _mm256_madd_epi16(products, ones));
+      pin(sums[t]);
     }
   }
 }
@@ -87,31 +94,63 @@ inline __m256 load_scale(const u8* scales, i32 block, int which, int half) {
 template <int T>
 inline void accumulate(const __m256i* sums, __m256 scale, const f32* const* d, i32 b, __m256* acc) {
   for (int t = 0; t < T; ++t) {
-    const __m256 factor = _mm256_mul_ps(scale, _mm256_set1_ps(d[t][b]));
+    const __m256 factor = _mm256_mul_ps(scale, _mm256_broadcast_ss(d[t] + b));
     acc[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[t]), factor, acc[t]);
   }
 }
 
 template <int T>
-inline void store_tile(const __m256 (*acc)[T], i32 rows, f32* out, i64 stride) {
+inline void store_half(const __m256* acc, i32 rows, f32* out, i64 stride) {
   for (int t = 0; t < T; ++t) {
-    if (rows >= kRows) {
-      _mm256_storeu_ps(out + t * stride, acc[0][t]);
-      _mm256_storeu_ps(out + t * stride + 8, acc[1][t]);
+    if (rows >= 8) {
+      _mm256_storeu_ps(out + t * stride, acc[t]);
       continue;
     }
-    f32 lanes[kRows];
-    _mm256_storeu_ps(lanes, acc[0][t]);
-    _mm256_storeu_ps(lanes + 8, acc[1][t]);
+    f32 lanes[8];
+    _mm256_storeu_ps(lanes, acc[t]);
     for (i32 r = 0; r < rows; ++r) out[t * stride + r] = lanes[r];
   }
 }
 
+template <int T>
+inline void store_tile(const __m256 (*acc)[T], i32 rows, f32* out, i64 stride) {
+  store_half<T>(acc[0], rows, out, stride);
+  if (rows > 8) store_half<T>(acc[1], rows - 8, out + 8, stride);
+}
+
+// Adds one block's products to eight rows of T tokens.
+template <MatrixKind K, int T>
+inline void add_block(const u8* data, const u8* scales, i32 b, int half, const i8* const* q,
+                      const f32* const* d, const f32* const* s, __m256* acc) {
+  __m256i sums[T];
+  if constexpr (K == MatrixKind::kQ4 || K == MatrixKind::kQ4K) {
+    dot_nibbles<T>(data, half, q, sums);
+  } else if constexpr (K == MatrixKind::kQ6K) {
+    dot_bytes<T>(data, half, 0, 4, q, sums);
+    accumulate<T>(sums, load_scale<K>(scales, b, 0, half), d, b, acc);
+    dot_bytes<T>(data, half, 4, 8, q, sums);
+    accumulate<T>(sums, load_scale<K>(scales, b, 1, half), d, b, acc);
+    return;
+  } else {
+    dot_bytes<T>(data, half, 0, 8, q, sums);
+  }
+  accumulate<T>(sums, load_scale<K>(scales, b, 0, half), d, b, acc);
+  if constexpr (K != MatrixKind::kQ8) {
+    const __m256 min = load_scale<K>(scales, b, 1, half);
+    for (int t = 0; t < T; ++t) {
+      acc[t] = _mm256_fmadd_ps(min, _mm256_broadcast_ss(s[t] + b), acc[t]);
+    }
+  }
+}
+
+// One token reads both halves of a block as they lie in memory. Several keep one half's sums in
+// registers and come back for the other half, which is in the first-level cache by then.
 template <MatrixKind K, int T>
 void quantised_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f32* out,
                     i64 stride) {
   constexpr bool kNibbles = K == MatrixKind::kQ4 || K == MatrixKind::kQ4K;
   constexpr i32 kBlockBytes = kNibbles ? 256 : 512;
+  constexpr i32 kChunk = 32;  // blocks between the halves
   const u8* data = m.data + static_cast<u64>(group) * m.group_bytes;
   const u8* scales = m.scales + static_cast<u64>(group) * m.group_scale_bytes;
   const i8* q[T];
@@ -126,30 +165,29 @@ void quantised_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f3
   __m256 acc[2][T];
   for (int t = 0; t < T; ++t) acc[0][t] = acc[1][t] = _mm256_setzero_ps();
   const i32 blocks = m.cols / kBlock;
-  for (i32 b = 0; b < blocks; ++b) {
-    for (int half = 0; half < 2; ++half) {
-      __m256i sums[T];
-      if constexpr (kNibbles) {
-        dot_nibbles<T>(data, half, q, sums);
-      } else if constexpr (K == MatrixKind::kQ6K) {
-        dot_bytes<T>(data, half, 0, 4, q, sums);
-        accumulate<T>(sums, load_scale<K>(scales, b, 0, half), d, b, acc[half]);
-        dot_bytes<T>(data, half, 4, 8, q, sums);
-        accumulate<T>(sums, load_scale<K>(scales, b, 1, half), d, b, acc[half]);
-        continue;
-      } else {
-        dot_bytes<T>(data, half, 0, 8, q, sums);
-      }
-      accumulate<T>(sums, load_scale<K>(scales, b, 0, half), d, b, acc[half]);
-      if constexpr (K != MatrixKind::kQ8) {
-        const __m256 min = load_scale<K>(scales, b, 1, half);
-        for (int t = 0; t < T; ++t) {
-          acc[half][t] = _mm256_fmadd_ps(min, _mm256_set1_ps(s[t][b]), acc[half][t]);
-        }
-      }
+  if constexpr (T == 1) {
+    for (i32 b = 0; b < blocks; ++b) {
+      add_block<K, 1>(data, scales, b, 0, q, d, s, acc[0]);
+      add_block<K, 1>(data, scales, b, 1, q, d, s, acc[1]);
+      data += kBlockBytes;
+      q[0] += kBlock;
     }
-    data += kBlockBytes;
-    for (int t = 0; t < T; ++t) q[t] += kBlock;
+  }
+  for (i32 from = 0; T > 1 && from < blocks; from += kChunk) {
+    const i32 to = from + kChunk < blocks ? from + kChunk : blocks;
+    for (int half = 0; half < 2; ++half) {
+      __m256 sum[T];
+      const i8* at[T];
+      for (int t = 0; t < T; ++t) {
+        sum[t] = acc[half][t];
+        at[t] = q[t] + from * kBlock;
+      }
+      for (i32 b = from; b < to; ++b) {
+        add_block<K, T>(data + static_cast<i64>(b) * kBlockBytes, scales, b, half, at, d, s, sum);
+        for (int t = 0; t < T; ++t) at[t] += kBlock;
+      }
+      for (int t = 0; t < T; ++t) acc[half][t] = sum[t];
+    }
   }
   store_tile<T>(acc, m.rows - group * kRows, out + group * kRows, stride);
 }
@@ -510,11 +548,120 @@ void attend(const AttendArgs& args) {
   }
 }
 
+// Four folds at once, each in the order of fold().
+inline __m128 fold_four(const __m256* v) {
+  __m128 half[4];
+  for (int i = 0; i < 4; ++i) {
+    half[i] = _mm_add_ps(_mm256_castps256_ps128(v[i]), _mm256_extractf128_ps(v[i], 1));
+  }
+  const __m128 first =
+      _mm_add_ps(_mm_unpacklo_ps(half[0], half[1]), _mm_unpackhi_ps(half[0], half[1]));
+  const __m128 second =
+      _mm_add_ps(_mm_unpacklo_ps(half[2], half[3]), _mm_unpackhi_ps(half[2], half[3]));
+  return _mm_add_ps(_mm_movelh_ps(first, second), _mm_movehl_ps(second, first));
+}
+
+template <bool Half>
+void match_rows(const f32* q, i64 q_stride, i32 heads, const CachedRows& r, f32 scale, f32* out,
+                i64 out_stride) {
+  i32 h = 0;
+  for (; h + 4 <= heads; h += 4) {
+    const f32* from = q + h * q_stride;
+    for (i32 u = 0; u < r.count; ++u) {
+      __m256 acc[4];
+      for (int j = 0; j < 4; ++j) acc[j] = _mm256_setzero_ps();
+      for (i32 i = 0; i < r.n; i += 8) {
+        const __m256 key = load_cached<Half>(r.rows[u], i);
+        for (int j = 0; j < 4; ++j) {
+          acc[j] = _mm256_fmadd_ps(_mm256_loadu_ps(from + j * q_stride + i), key, acc[j]);
+        }
+      }
+      alignas(16) f32 four[4];
+      _mm_store_ps(four, _mm_mul_ps(fold_four(acc), _mm_set1_ps(scale)));
+      for (int j = 0; j < 4; ++j) out[(h + j) * out_stride + u] = four[j];
+    }
+  }
+  for (; h < heads; ++h) {
+    for (i32 u = 0; u < r.count; ++u) {
+      __m256 acc = _mm256_setzero_ps();
+      for (i32 i = 0; i < r.n; i += 8) {
+        acc = _mm256_fmadd_ps(_mm256_loadu_ps(q + h * q_stride + i),
+                              load_cached<Half>(r.rows[u], i), acc);
+      }
+      out[h * out_stride + u] = fold(acc) * scale;
+    }
+  }
+}
+
+void match(const f32* q, i64 q_stride, i32 heads, const CachedRows& r, f32 scale, f32* out,
+           i64 out_stride) {
+  if (r.half) {
+    match_rows<true>(q, q_stride, heads, r, scale, out, out_stride);
+  } else {
+    match_rows<false>(q, q_stride, heads, r, scale, out, out_stride);
+  }
+}
+
+// H heads, V vectors of eight columns.
+template <bool Half, int H, int V>
+inline void mix_block(const f32* weight, i64 weight_stride, const CachedRows& r, i32 column,
+                      f32* out, i64 out_stride) {
+  __m256 acc[H][V];
+  for (int h = 0; h < H; ++h) {
+    for (int v = 0; v < V; ++v) acc[h][v] = _mm256_setzero_ps();
+  }
+  for (i32 u = 0; u < r.count; ++u) {
+    __m256 value[V];
+    for (int v = 0; v < V; ++v) value[v] = load_cached<Half>(r.rows[u], column + v * 8);
+    for (int h = 0; h < H; ++h) {
+      const __m256 w = _mm256_set1_ps(weight[h * weight_stride + u]);
+      for (int v = 0; v < V; ++v) acc[h][v] = _mm256_fmadd_ps(w, value[v], acc[h][v]);
+    }
+  }
+  for (int h = 0; h < H; ++h) {
+    for (int v = 0; v < V; ++v) {
+      _mm256_storeu_ps(out + h * out_stride + column + v * 8, acc[h][v]);
+    }
+  }
+}
+
+template <bool Half>
+void mix_rows(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f32* out,
+              i64 out_stride) {
+  for (i32 h = 0; h < heads; h += 4) {
+    const f32* w = weight + h * weight_stride;
+    f32* to = out + h * out_stride;
+    i32 column = 0;
+    if (h + 4 <= heads) {
+      for (; column + 16 <= r.n; column += 16) {
+        mix_block<Half, 4, 2>(w, weight_stride, r, column, to, out_stride);
+      }
+      if (column < r.n) mix_block<Half, 4, 1>(w, weight_stride, r, column, to, out_stride);
+      continue;
+    }
+    for (i32 rest = h; rest < heads; ++rest) {
+      for (column = 0; column < r.n; column += 8) {
+        mix_block<Half, 1, 1>(weight + rest * weight_stride, weight_stride, r, column,
+                              out + rest * out_stride, out_stride);
+      }
+    }
+  }
+}
+
+void mix(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f32* out,
+         i64 out_stride) {
+  if (r.half) {
+    mix_rows<true>(weight, weight_stride, heads, r, out, out_stride);
+  } else {
+    mix_rows<false>(weight, weight_stride, heads, r, out, out_stride);
+  }
+}
+
 }  // namespace
 
 const Kernels kAvx2Kernels = {
-    "avx2",     gemm, quantize, rms_norm, silu_mul,  add,
-    add_scaled, dot,  softmax,  to_half,  from_half, attend,
+    "avx2", gemm,    quantize, rms_norm,  silu_mul, add,   add_scaled,
+    dot,    softmax, to_half,  from_half, attend,   match, mix,
 };
 
 }  // namespace llm

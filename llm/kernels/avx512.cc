@@ -247,11 +247,20 @@ void attend(const AttendArgs& args) {
   kAvx2Kernels.attend(args);
 }
 
+void match(const f32* q, i64 q_stride, i32 heads, const CachedRows& r, f32 scale, f32* out,
+           i64 out_stride) {
+  kAvx2Kernels.match(q, q_stride, heads, r, scale, out, out_stride);
+}
+void mix(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f32* out,
+         i64 out_stride) {
+  kAvx2Kernels.mix(weight, weight_stride, heads, r, out, out_stride);
+}
+
 }  // namespace
 
 const Kernels kAvx512Kernels = {
-    "avx512-vnni", gemm, quantize, rms_norm, silu_mul,  add,
-    add_scaled,    dot,  softmax,  to_half,  from_half, attend,
+    "avx512-vnni", gemm,    quantize, rms_norm,  silu_mul, add,   add_scaled,
+    dot,           softmax, to_half,  from_half, attend,   match, mix,
 };
 
 }  // namespace llm

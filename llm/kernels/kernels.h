@@ -72,6 +72,14 @@ struct AttendArgs {
   i64 out_stride;
 };
 
+// Cached rows of n values, f16 or f32; n is a multiple of 8.
+struct CachedRows {
+  const u8* const* rows;
+  i32 count;
+  i32 n;
+  bool half;
+};
+
 struct Kernels {
   const char* name;
   // out[t * out_stride + row] for rows of groups [group_begin, group_end) and rows [0, tokens) of
@@ -93,6 +101,12 @@ struct Kernels {
   void (*to_half)(const f32* x, i32 n, u16* out);
   void (*from_half)(const u16* x, i32 n, f32* out);
   void (*attend)(const AttendArgs& args);
+  // out[h * out_stride + u] = (q[h] . rows[u]) * scale
+  void (*match)(const f32* q, i64 q_stride, i32 heads, const CachedRows& r, f32 scale, f32* out,
+                i64 out_stride);
+  // out[h * out_stride + i] = sum over u of weight[h * weight_stride + u] * rows[u][i]
+  void (*mix)(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f32* out,
+              i64 out_stride);
 };
 
 enum class Isa : u8 { kPortable, kAvx2, kAvx512 };

@@ -217,6 +217,39 @@ Cache random_cache(base::Rng* rng, i32 tokens, i32 head_dim, i32 v_stride, bool 
   return cache;
 }
 
+TEST(Kernels, MatchesAndMixesOfCachedRowsGiveTheReferenceBits) {
+  base::Rng rng(6);
+  constexpr i32 kCount = 21;
+  for (const Kernels* table : other_tables()) {
+    for (bool half : {true, false}) {
+      for (i32 n : {8, 40, 64}) {
+        for (i32 heads : {1, 3, 4, 9}) {
+          const auto values = random_floats(&rng, static_cast<size_t>(kCount * n), 2);
+          std::vector<u16> halves(values.size());
+          kPortableKernels.to_half(values.data(), kCount * n, halves.data());
+          std::vector<const u8*> rows;
+          for (i32 u = kCount - 1; u >= 0; --u) {
+            rows.push_back(half ? reinterpret_cast<const u8*>(halves.data() + u * n)
+                                : reinterpret_cast<const u8*>(values.data() + u * n));
+          }
+          const CachedRows cached{rows.data(), kCount, n, half};
+          const auto q = random_floats(&rng, static_cast<size_t>(heads * n), 2);
+          std::vector<f32> x(static_cast<size_t>(heads) * kCount);
+          std::vector<f32> y(x.size());
+          kPortableKernels.match(q.data(), n, heads, cached, 0.3f, x.data(), kCount);
+          table->match(q.data(), n, heads, cached, 0.3f, y.data(), kCount);
+          ASSERT_EQ(x, y) << "half " << half << " n " << n << " heads " << heads;
+          std::vector<f32> a(q.size());
+          std::vector<f32> b(q.size());
+          kPortableKernels.mix(x.data(), kCount, heads, cached, a.data(), n);
+          table->mix(x.data(), kCount, heads, cached, b.data(), n);
+          ASSERT_EQ(a, b) << "half " << half << " n " << n << " heads " << heads;
+        }
+      }
+    }
+  }
+}
+
 TEST(Kernels, AttentionGivesTheReferenceBitsForAnyTileOfRows) {
   base::Rng rng(5);
   for (const Kernels* table : other_tables()) {

@@ -229,11 +229,38 @@ void attend(const AttendArgs& args) {
   for (i32 row = 0; row < args.rows; ++row) attend_row(args, row);
 }
 
+void match(const f32* q, i64 q_stride, i32 heads, const CachedRows& r, f32 scale, f32* out,
+           i64 out_stride) {
+  for (i32 h = 0; h < heads; ++h) {
+    for (i32 u = 0; u < r.count; ++u) {
+      Lanes lanes;
+      for (i32 i = 0; i < r.n; ++i) {
+        lanes.lane[i % 8] =
+            std::fma(q[h * q_stride + i], element(r.rows[u], i, r.half), lanes.lane[i % 8]);
+      }
+      out[h * out_stride + u] = lanes.total() * scale;
+    }
+  }
+}
+
+void mix(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f32* out,
+         i64 out_stride) {
+  for (i32 h = 0; h < heads; ++h) {
+    for (i32 i = 0; i < r.n; ++i) {
+      f32 acc = 0;
+      for (i32 u = 0; u < r.count; ++u) {
+        acc = std::fma(weight[h * weight_stride + u], element(r.rows[u], i, r.half), acc);
+      }
+      out[h * out_stride + i] = acc;
+    }
+  }
+}
+
 }  // namespace
 
 const Kernels kPortableKernels = {
-    "portable", gemm, quantize, rms_norm, silu_mul,  add,
-    add_scaled, dot,  softmax,  to_half,  from_half, attend,
+    "portable", gemm,    quantize, rms_norm,  silu_mul, add,   add_scaled,
+    dot,        softmax, to_half,  from_half, attend,   match, mix,
 };
 
 }  // namespace llm

@@ -154,7 +154,7 @@ void GlmModel::reserve_layers() {
   const i64 rows = capacity_.rows;
   const i64 page_rows = static_cast<i64>(capacity_.pages) * kPageTokens;
   const auto indexers = std::count(c.full_indexer.begin(), c.full_indexer.end(), true);
-  cache_ = AlignedBytes(size(page_rows * c.layers, c.cached() * element_));
+  cache_ = AlignedBytes(size(page_rows * c.layers, cached_stride() * element_));
   index_cache_ = AlignedBytes(size(page_rows * indexers, c.index_dim * element_));
   low_ = AlignedArray<f32>(size(rows, c.q_rank + c.cached()));
   query_ = AlignedArray<f32>(size(rows, heads() * c.key()));
@@ -194,21 +194,17 @@ void GlmModel::reserve_layers() {
 
 void GlmModel::reserve_scratch() {
   const GlmConfig& c = config_;
-  const i32 kept_pages = (std::min(c.index_top_k, capacity_.context) + 15) / 16;
   const i32 pairs = capacity_.rows * c.experts_used;
   const i32 widest = std::max({c.ffn, c.expert_ffn, c.expert_ffn * c.shared_experts});
   for (Scratch& s : scratch_) {
-    s.keys = AlignedArray<f32>(size(kept_pages * 16, c.cached()));
-    s.values = AlignedArray<f32>(size(kept_pages * 16, (c.latent + 7) / 8 * 8));
-    s.scores = AlignedArray<f32>(static_cast<u64>(4 * scores_stride_));
-    s.row = AlignedArray<f32>(static_cast<u64>(std::max(c.cached(), c.index_dim)));
-    s.query = AlignedArray<f32>(static_cast<u64>(c.cached()));
+    s.rows = AlignedArray<const u8*>(static_cast<u64>(std::min(c.index_top_k, capacity_.context)));
+    s.scores = AlignedArray<f32>(size(std::max(heads(), 1), scores_stride_));
+    s.matches = AlignedArray<f32>(size(c.index_heads, 16));
+    s.query = AlignedArray<f32>(size(std::max(heads(), 1), cached_stride()));
     s.index_query = AlignedArray<f32>(size(c.index_heads, c.index_dim));
     s.gate = AlignedArray<f32>(size(capacity_.rows, (widest + 31) / 32 * 32));
     s.up = AlignedArray<f32>(size(capacity_.rows, (widest + 31) / 32 * 32));
     s.order = AlignedArray<i32>(static_cast<u64>(capacity_.context));
-    s.pages = AlignedArray<i32>(static_cast<u64>(kept_pages));
-    for (i32 p = 0; p < kept_pages; ++p) s.pages[static_cast<u64>(p)] = p;
     s.q_low = ActRows(kNarrow, c.q_rank);
     s.pair_place = AlignedArray<i32>(static_cast<u64>(pairs));
     s.place_row = AlignedArray<i32>(static_cast<u64>(pairs));

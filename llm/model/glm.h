@@ -59,9 +59,10 @@ class GlmModel : public Decoder {
     AlignedArray<i32> expert;
   };
   struct Scratch {  // of one thread
-    AlignedArray<f32> keys, values, scores, row, query, index_query, gate, up;
-    AlignedArray<i32> order, pages;
-    ActRows q_low;  // of a narrow step; so are the next two
+    AlignedArray<f32> scores, matches, query, index_query, gate, up;
+    AlignedArray<i32> order;
+    AlignedArray<const u8*> rows;  // chosen cache rows
+    ActRows q_low;                 // of a narrow step; so are the next two
     Selection selection;
     Routing routing;
     // Pairs of a row and one of its experts, those of an expert side by side.
@@ -89,7 +90,6 @@ class GlmModel : public Decoder {
   void choose(i32 index, i32 thread);
   void score(i32 index, i32 row, Share positions, i32 thread, f32* scores);
   void pick(i32 row, const f32* scores, i32 thread);
-  void gather(i32 index, i32 row, i32 thread);
   void attend(i32 index, i32 thread);
   void leave_latent_space(const Layer& layer, i32 thread);
 
@@ -104,13 +104,14 @@ class GlmModel : public Decoder {
 
   u8* cached_row(i32 index, i32 page, i32 lane) const;
   u8* index_row(i32 index, i32 page, i32 lane) const;
-  void load_cached(const u8* from, i32 count, f32* to) const;
   void store_cached(const f32* from, i32 count, u8* to) const;
   Scratch& scratch(i32 thread) { return scratch_[static_cast<size_t>(thread)]; }
   const Selection& selection(i32 thread) const {
     return narrow() ? scratch_[static_cast<size_t>(thread)].selection : selection_;
   }
   i32 heads() const { return heads_.end - heads_.begin; }
+  // Values of one token in the cache, padded with zeros for the kernels.
+  i32 cached_stride() const { return (config_.cached() + 7) / 8 * 8; }
 
   const GlmConfig config_;
   const i32 element_;  // bytes of a cached value
@@ -120,7 +121,7 @@ class GlmModel : public Decoder {
   std::vector<Layer> layers_;
   std::vector<i32> index_place_;  // per layer: which indexer cache
 
-  AlignedBytes cache_, index_cache_;  // [layer][page][16][values]
+  AlignedBytes cache_, index_cache_;  // [layer][page][16][values, padded]
   AlignedArray<f32> low_, query_, index_query_, index_key_, index_weight_, index_scores_;
   AlignedArray<f32> expert_out_, shared_out_;
   i64 scores_stride_ = 0;

@@ -22,21 +22,13 @@ ActView every(const ActRows& rows, i32 first, i32 step) {
 
 u8* GlmModel::cached_row(i32 index, i32 page, i32 lane) const {
   const i64 at = (static_cast<i64>(index) * capacity_.pages + page) * kPageTokens + lane;
-  return cache_.data() + at * config_.cached() * element_;
+  return cache_.data() + at * cached_stride() * element_;
 }
 
 u8* GlmModel::index_row(i32 index, i32 page, i32 lane) const {
   const i64 place = index_place_[static_cast<size_t>(index)];
   return index_cache_.data() +
          ((place * capacity_.pages + page) * kPageTokens + lane) * config_.index_dim * element_;
-}
-
-void GlmModel::load_cached(const u8* from, i32 count, f32* to) const {
-  if (element_ == 4) {
-    std::memcpy(to, from, static_cast<size_t>(count) * 4);
-  } else {
-    kernels_.from_half(reinterpret_cast<const u16*>(from), count, to);
-  }
 }
 
 void GlmModel::store_cached(const f32* from, i32 count, u8* to) const {
@@ -206,16 +198,24 @@ void GlmModel::score(i32 index, i32 row, Share positions, i32 thread, f32* score
   const f32 scale =
       1.0f / std::sqrt(static_cast<f32>(c.index_heads) * static_cast<f32>(c.index_dim));
   const i32* pages = pages_of(row);
-  for (i32 u = positions.begin; u < positions.end; ++u) {
-    load_cached(index_row(index, pages[u / kPageTokens], u % kPageTokens), c.index_dim,
-                s.row.data());
-    f32 sum = 0;
-    for (i32 j = 0; j < c.index_heads; ++j) {
-      const f32 match =
-          kernels_.dot(queries + static_cast<i64>(j) * c.index_dim, s.row.data(), c.index_dim);
-      sum += weights[j] * scale * std::max(match, 0.0f);
+  // Sixteen positions at a time: their matches with all heads fit the first-level cache.
+  constexpr i32 kChunk = 16;
+  const u8* rows[kChunk];
+  for (i32 from = positions.begin; from < positions.end; from += kChunk) {
+    const i32 many = std::min(kChunk, positions.end - from);
+    for (i32 i = 0; i < many; ++i) {
+      rows[i] = index_row(index, pages[(from + i) / kPageTokens], (from + i) % kPageTokens);
     }
-    scores[u] = sum;
+    kernels_.match(queries, c.index_dim, c.index_heads, {rows, many, c.index_dim, element_ == 2}, 1,
+                   s.matches.data(), kChunk);
+    for (i32 i = 0; i < many; ++i) {
+      f32 sum = 0;
+      for (i32 j = 0; j < c.index_heads; ++j) {
+        const f32 match = s.matches[static_cast<u64>(j * kChunk + i)];
+        sum += weights[j] * scale * std::max(match, 0.0f);
+      }
+      scores[from + i] = sum;
+    }
   }
 }
 
@@ -238,56 +238,41 @@ void GlmModel::pick(i32 row, const f32* scores, i32 thread) {
   std::copy(order, order + keep, out);
 }
 
-// The chosen cache rows of `row` as pages in the attention kernel's layout.
-void GlmModel::gather(i32 index, i32 row, i32 thread) {
-  const GlmConfig& c = config_;
-  const Scratch& s = scratch(thread);
-  const Selection& selection = this->selection(thread);
-  const i32* chosen = selection.positions.data() + static_cast<i64>(row) * c.index_top_k;
-  const i32* pages = pages_of(row);
-  const i64 v_stride = (c.latent + 7) / 8 * 8;
-  for (i32 n = 0; n < selection.count[static_cast<u64>(row)]; ++n) {
-    const i32 u = chosen[n];
-    load_cached(cached_row(index, pages[u / kPageTokens], u % kPageTokens), c.cached(),
-                s.row.data());
-    f32* keys = s.keys.data() + static_cast<i64>(n / 16) * 16 * c.cached() + n % 16;
-    for (i32 i = 0; i < c.cached(); ++i) keys[i * 16] = s.row[static_cast<u64>(i)];
-    std::memcpy(s.values.data() + n * v_stride, s.row.data(),
-                sizeof(f32) * static_cast<size_t>(c.latent));
-  }
-}
-
-// Of this thread's heads, in latent space; results take the queries' place.
+// Of this thread's heads, in latent space, straight from the chosen cache rows; results take the
+// queries' place.
 void GlmModel::attend(i32 index, i32 thread) {
   const GlmConfig& c = config_;
-  const Scratch& s = scratch(thread);
+  Scratch& s = scratch(thread);
   const Share heads = share_of(this->heads(), thread, crew_.size());
-  AttendArgs args{};
-  args.rows = 1;
-  args.head_dim = c.cached();
-  args.v_dim = c.latent;
-  args.v_stride = (c.latent + 7) / 8 * 8;
-  args.keys = reinterpret_cast<const u8*>(s.keys.data());
-  args.values = reinterpret_cast<const u8*>(s.values.data());
-  args.key_page_bytes = static_cast<i64>(c.cached()) * 16 * 4;
-  args.value_page_bytes = static_cast<i64>(args.v_stride) * 16 * 4;
-  args.pages = s.pages.data();
-  args.scale = 1.0f / std::sqrt(static_cast<f32>(c.key()));
-  args.scores = s.scores.data();
-  args.scores_stride = scores_stride_;
-  args.q = s.query.data();
-  for (i32 row = 0; row < count() && heads.begin < heads.end; ++row) {
-    gather(index, row, thread);
-    args.length = selection(thread).count[static_cast<u64>(row)];
-    for (i32 h = heads.begin; h < heads.end; ++h) {
-      const i64 at = static_cast<i64>(row) * this->heads() + h;
-      f32* mid = head_mid_.row(static_cast<i32>(at));
-      std::memcpy(s.query.data(), mid, sizeof(f32) * static_cast<size_t>(c.latent));
-      std::memcpy(s.query.data() + c.latent, query_.data() + at * c.key() + c.nope,
-                  sizeof(f32) * static_cast<size_t>(c.rope));
-      args.out = mid;
-      kernels_.attend(args);
+  const i32 many = heads.end - heads.begin;
+  const Selection& selection = this->selection(thread);
+  const f32 scale = 1.0f / std::sqrt(static_cast<f32>(c.key()));
+  const i64 width = cached_stride();
+  for (i32 row = 0; row < count() && many > 0; ++row) {
+    const i32* pages = pages_of(row);
+    const i32* chosen = selection.positions.data() + static_cast<i64>(row) * c.index_top_k;
+    const i32 kept = selection.count[static_cast<u64>(row)];
+    for (i32 n = 0; n < kept; ++n) {
+      s.rows[static_cast<u64>(n)] =
+          cached_row(index, pages[chosen[n] / kPageTokens], chosen[n] % kPageTokens);
     }
+    const i64 first = static_cast<i64>(row) * this->heads() + heads.begin;
+    for (i32 h = 0; h < many; ++h) {
+      f32* q = s.query.data() + h * width;
+      std::memcpy(q, head_mid_.row(static_cast<i32>(first + h)),
+                  sizeof(f32) * static_cast<size_t>(c.latent));
+      std::memcpy(q + c.latent, query_.data() + (first + h) * c.key() + c.nope,
+                  sizeof(f32) * static_cast<size_t>(c.rope));
+    }
+    const bool half = element_ == 2;
+    kernels_.match(s.query.data(), width, many,
+                   {s.rows.data(), kept, static_cast<i32>(width), half}, scale, s.scores.data(),
+                   scores_stride_);
+    for (i32 h = 0; h < many; ++h) kernels_.softmax(s.scores.data() + h * scores_stride_, kept);
+    // The last vector may hold rope values too; nobody reads those columns.
+    const i32 out_width = (c.latent + 7) / 8 * 8;
+    kernels_.mix(s.scores.data(), scores_stride_, many, {s.rows.data(), kept, out_width, half},
+                 head_mid_.row(static_cast<i32>(first)), head_mid_.stride());
   }
   barrier_unless_fused();
 }

@@ -90,7 +90,7 @@ Result<GlmConfig> glm_config(const Gguf& gguf, EpsilonProfile profile) {
     return Error(ErrorCode::kCorruption, "the file has no token_embd.weight");
   c.vocab = static_cast<i32>(embedding->rows());
   if (c.layers < 1 || c.nope < 1 || c.rope % 2 != 0 || c.rope > c.index_dim ||
-      c.experts_used > c.experts) {
+      c.index_dim % 8 != 0 || c.experts_used > c.experts) {
     return Error(ErrorCode::kCorruption, "the sizes in the file's metadata do not fit together");
   }
   c.full_indexer = indexer_pattern(gguf, c);

@@ -2,10 +2,7 @@
 // model says is noise; what the server makes of it is not.
 #include "llm/server/server.h"
 
-#include "base/http_client.h"
-#include "llm/model/llama.h"
-#include "llm/model/testing.h"
-#include "llm/tokenizer/unicode.h"
+#include "llm/server/testing.h"
 
 #include <gtest/gtest.h>
 
@@ -16,60 +13,7 @@ namespace {
 
 using base::Json;
 
-// Printable ASCII as one token each, and the end of a turn.
-std::unique_ptr<Tokenizer> ascii_tokenizer() {
-  Tokenizer::Spec spec;
-  for (int c = 33; c < 127; ++c) spec.tokens.push_back(std::string(1, static_cast<char>(c)));
-  std::string space;
-  append_utf8(0x120, &space);
-  spec.tokens.push_back(space);
-  spec.tokens.push_back("<|im_end|>");
-  spec.special.assign(96, false);
-  spec.special[95] = true;
-  return Tokenizer::create(std::move(spec)).value();
-}
-
-class ServerTest : public testing::Test {
- protected:
-  ServerTest() : file_(random_llama_file({}, DType::kQ80, 3)), tokenizer_(ascii_tokenizer()) {
-    gguf_ = Gguf::parse(base::as_bytes(file_)).value();
-    model_ =
-        LlamaModel::load(*gguf_, llama_config(*gguf_).value(), Precision::kFast, &crew_).value();
-    engine_ = Engine::create(model_.get(), tokenizer_.get(), nullptr, {.slots = 4, .context = 1024})
-                  .value();
-    loop_ = std::make_unique<EngineLoop>(engine_.get());
-    ServerOptions options;
-    options.port = 0;
-    options.api_key = "secret";
-    options.model_name = "tiny";
-    server_ = ApiServer::start(options, loop_.get(), tokenizer_.get(), model_.get(), {}).value();
-  }
-  std::string url(std::string_view path) {
-    return "http://127.0.0.1:" + std::to_string(server_->port()) + std::string(path);
-  }
-  base::HttpResponse send(std::string_view path, std::string_view body,
-                          std::string_view key = "secret") {
-    base::HttpRequest request;
-    request.method = body.empty() ? "GET" : "POST";
-    request.url = url(path);
-    request.headers = {{"authorization", "Bearer " + std::string(key)},
-                       {"content-type", "application/json"}};
-    request.body = std::string(body);
-    return base::http_request(request).value();
-  }
-  Json post(std::string_view path, std::string_view body) {
-    return Json::parse(send(path, body).body).value();
-  }
-
-  std::string file_;
-  std::unique_ptr<Gguf> gguf_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  Crew crew_{1};
-  std::unique_ptr<LlamaModel> model_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<EngineLoop> loop_;
-  std::unique_ptr<ApiServer> server_;
-};
+class ServerTest : public testing::Test, protected TinyServer {};
 
 TEST_F(ServerTest, AnswersChatWithUsageAndIsRepeatableBySeed) {
   const char* body =
@@ -197,13 +141,41 @@ TEST_F(ServerTest, AClientThatLeavesGivesItsPagesBack) {
   EXPECT_NE(send("/metrics", "").body.find("fleetlm_requests_cancelled_total"), std::string::npos);
 }
 
-TEST_F(ServerTest, DrainingRefusesNewWork) {
-  server_->drain(1000);
-  base::HttpServerRequest request;
+TEST_F(ServerTest, BodiesBeyondTheLimitAreRefused) {
+  const std::string text(70'000, 'a');  // of 64 KiB
+  EXPECT_EQ(send("/v1/completions", R"({"prompt":")" + text + R"("})").status, 413);
+  EXPECT_EQ(send("/health", "").status, 200);
+}
+
+TEST_F(ServerTest, DrainingRefusesNewWorkAndLetsARunningAnswerFinish) {
+  base::HttpRequest request;
   request.method = "POST";
-  request.path = "/v1/chat/completions";
+  request.url = url("/v1/chat/completions");
   request.headers = {{"authorization", "Bearer secret"}};
-  EXPECT_EQ(server_->handle(request).status, 503);
+  request.body = R"({"messages":[{"role":"user","content":"x"}],"stream":true,"ignore_eos":true,
+    "max_tokens":400})";
+  std::atomic<bool> started{false};
+  std::string text;
+  std::thread client([&] {
+    const auto whole = base::http_stream(
+        request, [](const base::HttpResponse&) {},
+        [&](std::string_view piece) {
+          text += piece;
+          started = true;
+          return true;
+        });
+    EXPECT_TRUE(whole.ok());
+  });
+  while (!started) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  server_->drain(60'000);
+  base::HttpServerRequest late;
+  late.method = "POST";
+  late.path = "/v1/chat/completions";
+  late.headers = {{"authorization", "Bearer secret"}};
+  EXPECT_EQ(server_->handle(late).status, 503);
+  client.join();
+  EXPECT_NE(text.find("\"finish_reason\":\"length\""), std::string::npos);
+  EXPECT_TRUE(text.ends_with("data: [DONE]\n\n"));
 }
 
 }  // namespace
