@@ -277,9 +277,10 @@ base::Result<int> command_why(const CommandOptions& options) {
   for (const Event& event : TRY(run.ledger->events())) {
     bool own = kind_of(event) == entity->kind && event.body["id"].as_string() == entity->id;
     // Evidence, reviews and attempts that speak of it.
+    const std::string& evidence = entity->facts["evidence"].as_string();
     bool about = event.body["task"].as_string() == entity->id ||
                  event.body["criterion"].as_string() == entity->id ||
-                 event.body["id"].as_string() == entity->facts["evidence"].as_string();
+                 (!evidence.empty() && event.body["id"].as_string() == evidence);
     if (!own && !(about && kind_of(event) != "usage")) continue;
     if (options.json) {
       chain.push(Json::object({{"seq", event.seq}, {"type", event.type}, {"body", event.body}}));

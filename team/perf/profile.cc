@@ -55,7 +55,8 @@ struct Count {
 
 std::string path_of(const CallStack& stack, size_t at) {
   std::string out;
-  for (size_t i = at + 1; i < stack.size() && i <= at + kPathFramesMax; ++i) {
+  for (size_t i = at + 1; i < stack.size() && i <= at + kPathFramesMax && stack[at] != "main";
+       ++i) {
     out += (out.empty() ? "" : " < ") + stack[i];
     if (stack[i] == "main") break;
   }

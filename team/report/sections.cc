@@ -50,7 +50,8 @@ std::string deployment_row(const Entity& d) {
         std::string(verdict["promote"].as_bool() ? "promoted beside " : "rolled back beside ") +
         esc(verdict["against"]) + ": " + esc(verdict["why"]);
   } else if (f.has("why")) {
-    beside = esc(f["why"]);
+    const std::string& why = f["why"].as_string();
+    beside = escape_html(why.substr(0, why.find('\n')));
   }
   return "<tr>" + cell("", "<b>" + escape_html(d.id) + "</b> " + esc(f["artifact"]), "lead") +
          cell("canary", beside) +

@@ -13,7 +13,7 @@ using base::Json;
 
 constexpr f64 kWidth = 470;
 constexpr f64 kHeight = 170;
-constexpr f64 kLeft = 46;
+constexpr f64 kLeft = 58;
 constexpr f64 kBottom = 22;
 constexpr f64 kTop = 12;
 

@@ -38,7 +38,9 @@ saw 'A2 .* released'
 grep -q 'words are <b>recorded</b>' "$FLEET_HOME/runs/job/report.html" || fail "the report hides the recording"
 [ "$("$fleet" status --run job --json | grep -c '"state": "passing"')" = 6 ] || fail "not six criteria"
 
-"$fleet" why D3 --run job | grep -q 'decision.revisited .*restart was' || fail "fleet why does not tell"
+"$fleet" why D3 --run job >"$work/why"
+grep -q 'decision.revisited .*restart was' "$work/why" || fail "fleet why does not tell: $(head -c 500 "$work/why")"
+[ "$(wc -l <"$work/why")" = 4 ] || fail "fleet why tells of other things: $(head -c 500 "$work/why")"
 "$fleet" status --run job | grep -qE 'D2 +serving .* p99 ' || fail "fleet status shows no latencies"
 "$fleet" perf --run job | grep -qE '% .*kv::' || grep -q 'too noisy' "$work/out" || fail "fleet perf shows no profile"
 
