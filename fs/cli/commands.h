@@ -29,6 +29,14 @@ base::Status remove(const std::string& store, const std::string& name);
 base::Status diff(const std::string& store, const std::string& a, const std::string& b, bool json);
 base::Status list(const std::string& store, bool json);
 base::Status stat(const std::string& store, const std::string& workspace, bool json);
+struct QuotaArguments {
+  std::string store;
+  std::string workspace = "main";
+  Quota quota;  // what is to hold
+  bool has_bytes = false, has_inodes = false;
+};
+// Shows, or sets what was given, whether the workspace is mounted or not.
+base::Status quota(const QuotaArguments& arguments, bool json);
 base::Status metrics(const std::string& store, const std::string& workspace);
 base::Status gc(const std::string& store, bool json);
 // Errors: kCorruption when there are findings.

@@ -74,7 +74,9 @@ Status mount(MountArguments arguments) {
   if (remote) spec.token = TRY(read_token(arguments.token_file));
   if (!spec.store.empty() && !remote) spec.store = TRY(absolute(spec.store));
   if (arguments.foreground) {
-    return run_mount(spec, [&] { std::fprintf(stderr, "mounted on %s\n", spec.folder.c_str()); });
+    MountHooks hooks;
+    hooks.ready = [&] { std::fprintf(stderr, "mounted on %s\n", spec.folder.c_str()); };
+    return run_mount(spec, hooks);
   }
   std::string log_path = arguments.log_path;
   if (log_path.empty()) {

@@ -153,6 +153,60 @@ Status stat(const std::string& store, const std::string& workspace, bool json) {
   return {};
 }
 
+namespace {
+
+Json quota_json(const QuotaUse& use) {
+  return Json::object({{"bytes_limit", use.limit.bytes},
+                       {"bytes", use.bytes},
+                       {"inodes_limit", use.limit.inodes},
+                       {"inodes", use.inodes}});
+}
+
+// The use of a workspace that nobody has mounted, after `change` if there is one.
+Result<Json> quota_of_store(const QuotaArguments& arguments, const Quota* change) {
+  auto store = TRY(Store::open(arguments.store, {}));
+  auto workspace = TRY(store->open_workspace(arguments.workspace, {}));
+  Status done = change != nullptr ? workspace->set_quota(*change) : Status();
+  auto use = workspace->quota();
+  TRY(workspace->close());
+  TRY(std::move(done));
+  return quota_json(TRY(std::move(use)));
+}
+
+Result<Json> quota_call(const QuotaArguments& arguments, const Quota* change) {
+  Json request = Json::object({{"command", "quota"}, {"set", change != nullptr}});
+  if (change != nullptr) {
+    request.set("bytes", change->bytes);
+    request.set("inodes", change->inodes);
+  }
+  auto reply = control_call(control_path(arguments.store, arguments.workspace), request);
+  if (reply.ok() || reply.error().code() != ErrorCode::kUnavailable) return reply;
+  return quota_of_store(arguments, change);
+}
+
+}  // namespace
+
+Status quota(const QuotaArguments& arguments, bool json) {
+  Json use = TRY(quota_call(arguments, nullptr));
+  if (arguments.has_bytes || arguments.has_inodes) {
+    Quota wanted{static_cast<u64>(use["bytes_limit"].as_int()),
+                 static_cast<u64>(use["inodes_limit"].as_int())};
+    if (arguments.has_bytes) wanted.bytes = arguments.quota.bytes;
+    if (arguments.has_inodes) wanted.inodes = arguments.quota.inodes;
+    use = TRY(quota_call(arguments, &wanted));
+  }
+  if (json) {
+    print_json(use);
+    return {};
+  }
+  for (const char* what : {"bytes", "inodes"}) {
+    i64 limit = use[std::string(what) + "_limit"].as_int();
+    std::printf("%-7s %lld of %s\n", what, static_cast<long long>(use[what].as_int()),
+                limit == 0 ? "no limit" : std::to_string(limit).c_str());
+  }
+  return {};
+}
+
 Status metrics(const std::string& store, const std::string& workspace) {
   Json reply =
       TRY(control_call(control_path(store, workspace), Json::object({{"command", "metrics"}})));

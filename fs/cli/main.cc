@@ -24,6 +24,7 @@ struct Arguments {
   fs::cli::LoadSpec load;
   fs::cli::ServeArguments serve;
   fs::cli::TokenArguments token;
+  fs::cli::QuotaArguments quota;
 };
 
 CLI::App* with_store(CLI::App& app, Arguments& to, const char* name, const char* what) {
@@ -83,6 +84,10 @@ void add_store_commands(CLI::App& app, Arguments& to) {
   with_store(app, to, "list", "workspaces and snapshots");
   CLI::App* stat = with_store(app, to, "stat", "what a running mount has done");
   stat->add_option("WORKSPACE", to.workspace)->capture_default_str();
+  CLI::App* quota = with_store(app, to, "quota", "what a workspace may hold: show it, or set it");
+  quota->add_option("WORKSPACE", to.workspace)->capture_default_str();
+  quota->add_option("--bytes", to.quota.quota.bytes, "of all files; 0 is no limit");
+  quota->add_option("--inodes", to.quota.quota.inodes, "files and folders; 0 is no limit");
   CLI::App* metrics = with_store(app, to, "metrics", "the same as Prometheus text");
   metrics->add_option("WORKSPACE", to.workspace)->capture_default_str();
   CLI::App* log = with_store(app, to, "log", "the audit trail: every change, who and when");
@@ -147,6 +152,11 @@ Status run(const std::string& command, Arguments& to) {
   if (command == "diff") return fs::cli::diff(to.store, to.first, to.second, to.json);
   if (command == "list") return fs::cli::list(to.store, to.json);
   if (command == "stat") return fs::cli::stat(to.store, to.workspace, to.json);
+  if (command == "quota") {
+    to.quota.store = to.store;
+    to.quota.workspace = to.workspace;
+    return fs::cli::quota(to.quota, to.json);
+  }
   if (command == "metrics") return fs::cli::metrics(to.store, to.workspace);
   if (command == "gc") return fs::cli::gc(to.store, to.json);
   if (command == "fsck") return fs::cli::fsck(to.store, to.json);
@@ -182,7 +192,12 @@ int main(int argc, char** argv) {
   add_store_commands(app, arguments);
   add_other_commands(app, arguments);
   CLI11_PARSE(app, argc, argv);
-  Status done = run(app.get_subcommands().front()->get_name(), arguments);
+  CLI::App* given = app.get_subcommands().front();
+  if (given->get_name() == "quota") {
+    arguments.quota.has_bytes = given->count("--bytes") > 0;
+    arguments.quota.has_inodes = given->count("--inodes") > 0;
+  }
+  Status done = run(given->get_name(), arguments);
   if (done.ok()) return 0;
   std::fprintf(stderr, "agentfs: %s\n", done.error().message().c_str());
   return 1;

@@ -205,6 +205,7 @@ Answer Bridge::dispatch(const fuse::Request& request, fuse::Reply& reply) {
 Answer Bridge::dispatch_names(const fuse::Request& request, fuse::Reply& reply) {
   Ino node = request.header.node;
   bool wait = waits_in(Durability::kOp);
+  if (is_repeated(request)) return done_before(request, reply);
   switch (request.op) {
     case Op::kMkdir: {
       auto in = request.arg<fuse::MkdirIn>();
@@ -312,6 +313,22 @@ Answer Bridge::dispatch_files(const fuse::Request& request, fuse::Reply& reply) 
       reply.error(ENOSYS);
       return Answer::kSend;
   }
+}
+
+bool Bridge::is_repeated(const fuse::Request& request) const {
+  u64 unique = request.header.unique;
+  return (unique & fuse::kUniqueResend) != 0 && request.op != Op::kTmpfile &&
+         workspace_.repeated(static_cast<u32>(unique >> 1) & kCallMask);
+}
+
+Answer Bridge::done_before(const fuse::Request& request, fuse::Reply& reply) {
+  bool makes_entry = request.op != Op::kUnlink && request.op != Op::kRmdir &&
+                     request.op != Op::kRename && request.op != Op::kRename2;
+  if (!makes_entry) return Answer::kSend;
+  if (!perform(request, Lookup{request.header.node, request.name}, reply)) return Answer::kSend;
+  reply.put(entry_of(effects_.reply.ino, effects_.reply.attr));
+  if (request.op == Op::kCreate) reply.put(fuse::OpenOut{0, fuse::open_flag::kKeepCache, 0});
+  return Answer::kSend;
 }
 
 Answer Bridge::entry(const fuse::Request& request, Operation operation, fuse::Reply& reply,

@@ -98,6 +98,9 @@ class Bridge : public fuse::Handler {
   bool waits_in(Durability least) const;
   Answer when_synced(Seq seq, fuse::Reply& reply);
 
+  // A call that came again after the daemon had died: its record is there, its reply was not.
+  bool is_repeated(const fuse::Request& request) const;
+  Answer done_before(const fuse::Request& request, fuse::Reply& reply);
   Answer entry(const fuse::Request& request, Operation operation, fuse::Reply& reply, bool wait);
   Answer created(const fuse::Request& request, Operation operation, fuse::Reply& reply);
   Answer lookup(const fuse::Request& request, fuse::Reply& reply);

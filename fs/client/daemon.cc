@@ -41,7 +41,7 @@ struct Opened {
   bool is_local() const { return store != nullptr; }
 };
 
-Result<Opened> open_spec(const MountSpec& spec) {
+Result<Opened> open_spec(const MountSpec& spec, bool adopt) {
   Opened opened;
   if (spec.store.empty()) {
     Serialiser::Options options;
@@ -53,7 +53,7 @@ Result<Opened> open_spec(const MountSpec& spec) {
   }
   if (auto address = TRY(parse_remote(spec.store))) {
     if (spec.private_mount && !spec.read_only) {
-      LeasedWorkspace::Options options{*address, spec.token, spec.journal, spec.steal};
+      LeasedWorkspace::Options options{*address, spec.token, spec.journal, spec.steal, adopt};
       if (options.journal_folder.empty()) options.journal_folder = default_journal(spec);
       auto leased = TRY(LeasedWorkspace::open(std::move(options)));
       opened.leased = leased.get();
@@ -72,6 +72,7 @@ Result<Opened> open_spec(const MountSpec& spec) {
   opened.store = TRY(Store::open(spec.store, store_options));
   OpenOptions open_options;
   open_options.steal = spec.steal;
+  open_options.adopt = adopt;
   open_options.bytes_quota = spec.bytes_quota;
   open_options.inodes_quota = spec.inodes_quota;
   opened.workspace = TRY(opened.store->open_workspace(spec.workspace, open_options));
@@ -118,6 +119,25 @@ Json failure(const Error& error) {
   return Json::object({{"ok", false}, {"error", error.message()}});
 }
 
+// With limits sets them; says what holds, either way.
+Json quota_control(const Json& request, Bridge& bridge) {
+  return bridge.with_workspace([&](Workspace& workspace) {
+    if (request["set"].as_bool()) {
+      Quota quota{static_cast<u64>(request["bytes"].as_int()),
+                  static_cast<u64>(request["inodes"].as_int())};
+      Status done = workspace.set_quota(quota);
+      if (!done.ok()) return failure(done.error());
+    }
+    auto use = workspace.quota();
+    if (!use.ok()) return failure(use.error());
+    return Json::object({{"ok", true},
+                         {"bytes_limit", use->limit.bytes},
+                         {"bytes", use->bytes},
+                         {"inodes_limit", use->limit.inodes},
+                         {"inodes", use->inodes}});
+  });
+}
+
 Json answer_control(const Json& request, Bridge& bridge, const MountSpec& spec) {
   if (bridge.stopped()) return failure(Error(ErrorCode::kBusy, "the mount is ending"));
   const std::string& command = request["command"].as_string();
@@ -132,6 +152,7 @@ Json answer_control(const Json& request, Bridge& bridge, const MountSpec& spec) 
   const std::string& name = request["name"].as_string();
   if (command == "fork") return act([&](Workspace& w) { return w.fork(name); });
   if (command == "snapshot") return act([&](Workspace& w) { return w.snapshot(name); });
+  if (command == "quota") return quota_control(request, bridge);
   if (command == "sync") return act([&](Workspace& w) { return w.sync(); });
   return failure(Error(ErrorCode::kUnsupported, "the mount does not know the command '" + command +
                                                     "'; is it an older version?"));
@@ -179,9 +200,9 @@ fuse::Session::Options session_options_of(const MountSpec& spec, bool shared) {
 
 }  // namespace
 
-Status run_mount(const MountSpec& spec, const std::function<void()>& ready) {
+Status run_mount(const MountSpec& spec, const MountHooks& hooks, const Takeover* takeover) {
   SignalWatch signals;
-  Opened opened = TRY(open_spec(spec));
+  Opened opened = TRY(open_spec(spec, takeover != nullptr));
   bool shared = opened.remote != nullptr;
   Bridge::Options bridge_options;
   bridge_options.durability = spec.durability;
@@ -196,13 +217,20 @@ Status run_mount(const MountSpec& spec, const std::function<void()>& ready) {
         control_path(spec.store, spec.workspace),
         [&](const Json& request) { return answer_control(request, bridge, spec); }));
   }
-  fuse::Session session(TRY(fuse::mount(spec.folder, mount_options_of(spec, opened))), bridge,
-                        session_options_of(spec, shared));
+  fuse::Device device;
+  if (takeover != nullptr) {
+    device = fuse::Device(::fcntl(takeover->device, F_DUPFD_CLOEXEC, 0));
+  } else {
+    device = TRY(fuse::mount(spec.folder, mount_options_of(spec, opened)));
+  }
+  fuse::Session session(std::move(device), bridge, session_options_of(spec, shared));
   bridge.attach(session);
-  if (Status started = session.start(); !started.ok()) {
+  Status started = takeover != nullptr ? session.resume(takeover->agreement) : session.start();
+  if (!started.ok()) {
     (void)fuse::unmount(spec.folder, true);
     return started;
   }
+  if (hooks.started) hooks.started({session.fd(), session.agreement()});
   Invalidator invalidator(session);
   if (shared) {
     opened.remote->start({[&](const auto& list) { invalidator.drop(list); },
@@ -221,7 +249,7 @@ Status run_mount(const MountSpec& spec, const std::function<void()>& ready) {
     (void)fuse::unmount(spec.folder, true);
     session.stop();
   });
-  ready();
+  if (hooks.ready) hooks.ready();
   Status served = session.run();
   // The socket goes last: who waits for it to go knows that all is stored.
   bridge.stop();
@@ -258,15 +286,28 @@ Status start_mount(const MountSpec& spec, const std::string& log_path) {
     ::close(pipe_fds[0]);
     detach_from_caller(log_path);
     // The pipe's message: empty for ready, else the sentence that says why not.
-    Status ended = run_mount(spec, [&] {
+    MountHooks hooks;
+    hooks.ready = [&] {
       if (::write(pipe_fds[1], "\n", 1) != 1) base::log_warn("client", "the caller is gone");
       ::close(pipe_fds[1]);
       pipe_fds[1] = -1;
-    });
+    };
+    auto tell = [&](const Error& why) {
+      if (pipe_fds[1] < 0) return;
+      const std::string& text = why.message();
+      if (::write(pipe_fds[1], text.data(), text.size()) < 0) return;
+    };
+    hooks.failed = tell;
+    hooks.forked = [&] {
+      ::close(pipe_fds[1]);
+      pipe_fds[1] = -1;
+    };
+    bool keeps = !spec.store.empty() &&
+                 (!spec.store.starts_with("agentfs://") || (spec.private_mount && !spec.read_only));
+    Status ended = keeps ? keep_mount(spec, hooks) : run_mount(spec, hooks);
     if (!ended.ok()) {
       base::log_error("client", ended.error().message());
-      const std::string& why = ended.error().message();
-      if (pipe_fds[1] >= 0 && ::write(pipe_fds[1], why.data(), why.size()) < 0) ::_exit(1);
+      tell(ended.error());
     }
     ::_exit(ended.ok() ? 0 : 1);
   }

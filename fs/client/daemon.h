@@ -37,12 +37,33 @@ std::string control_path(const std::string& store, const std::string& workspace)
 // Where a private mount keeps its journal unless it is told.
 std::string default_journal(const MountSpec& spec);
 
-// Serves until the end. `ready` is called once, when the folder answers.
-base::Status run_mount(const MountSpec& spec, const std::function<void()>& ready);
+// A kernel connection whose daemon died: the next one goes on where it was.
+struct Takeover {
+  int device = -1;  // stays open in the keeper
+  fuse::Agreement agreement;
+};
+
+struct MountHooks {
+  std::function<void()> ready;                   // once, when the folder answers
+  std::function<void(const Takeover&)> started;  // the connection, for whoever keeps it
+  // keep_mount only: the process that will call ready or failed runs now; in the keeper.
+  std::function<void()> forked;
+  std::function<void(const base::Error&)> failed;  // in that process
+};
+
+// Serves until the end.
+base::Status run_mount(const MountSpec& spec, const MountHooks& hooks,
+                       const Takeover* takeover = nullptr);
+
+// Runs run_mount in a process of its own and keeps the kernel's connection open beside it: when
+// that process is killed another one takes over, and calls that were under way go on. Returns when
+// the mount has ended. Not for memory or shared mounts, whose state dies with their daemon.
+// REQUIRES: the caller is single-threaded.
+base::Status keep_mount(const MountSpec& spec, const MountHooks& hooks);
 
 // run_mount in a process of its own that goes on when the caller exits; returns once the folder
-// answers or with the reason why it never will. Messages of the daemon go to `log_path`.
-// REQUIRES: the caller is single-threaded.
+// answers or with the reason why it never will; kept by keep_mount where that can be. Messages of
+// the daemon go to `log_path`. REQUIRES: the caller is single-threaded.
 base::Status start_mount(const MountSpec& spec, const std::string& log_path);
 
 }  // namespace fs

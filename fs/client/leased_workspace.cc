@@ -139,6 +139,7 @@ Status LeasedWorkspace::load(const wire::LeaseNews& news) {
   Serialiser::Options options;
   options.workspace = news.number;
   options.epoch = news.message.epoch;
+  options.adopted = options_.adopt;
   options.bytes_quota = news.bytes_quota;
   options.inodes_quota = news.inodes_quota;
   serialiser_ = std::make_unique<Serialiser>(options, tree(news.root), news.root_seq);
@@ -146,6 +147,8 @@ Status LeasedWorkspace::load(const wire::LeaseNews& news) {
   TRY(pull(news.root_seq + 1, news.head));
   acked_ = news.head;
   for (LocalRecord& item : left) {
+    auto header = decode_header(item.record);
+    if (options_.adopt && header) recovered_calls_.insert(header->call);
     if (item.seq <= news.head) continue;
     TRY(serialiser_->apply(item.record));
     pending_bytes_ += item.record.size() + item.data.size();
@@ -154,6 +157,7 @@ Status LeasedWorkspace::load(const wire::LeaseNews& news) {
   committed_ = serialiser_->last_seq();
   TRY(push(committed_));
   TRY(local_->restart(committed_));
+  if (options_.adopt) return {};
   // References died with the last mount: what it had unlinked goes now.
   Effects effects;
   Request request;

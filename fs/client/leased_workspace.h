@@ -25,6 +25,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -56,6 +57,7 @@ class LeasedWorkspace : public Workspace {
     std::string token;
     std::string journal_folder;
     bool steal = false;  // ask the holder to hand over, and wait
+    bool adopt = false;  // as OpenOptions::adopt
   };
   // Takes the lease, brings what an earlier life left to the server, and loads.
   static base::Result<std::unique_ptr<LeasedWorkspace>> open(Options options);
@@ -69,6 +71,7 @@ class LeasedWorkspace : public Workspace {
   base::Status sync() override;
   base::Status read(const Piece& piece, base::Bytes out) override;
   base::Status keep() override;
+  bool repeated(u32 call) const override { return recovered_calls_.contains(call); }
   base::Status checkpoint() override { return {}; }  // the server's business
   bool wants_checkpoint() const override { return false; }
   base::Status fork(const std::string& new_name) override;
@@ -106,6 +109,7 @@ class LeasedWorkspace : public Workspace {
   std::unique_ptr<LocalJournal> local_;
   std::unique_ptr<LeaseLink> link_;
   std::function<void(const std::vector<Ino>&)> distrust_;
+  std::set<u32> recovered_calls_;
   std::shared_ptr<CachedPages> pages_;
 
   mutable std::mutex state_mutex_;  // guards the serialiser and what follows; before push_mutex_

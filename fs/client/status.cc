@@ -2,6 +2,8 @@
 
 #include "fs/client/daemon.h"
 
+#include <unistd.h>
+
 #include <string>
 
 namespace fs {
@@ -51,6 +53,7 @@ Json mount_status(Bridge& bridge, const MountSpec& spec) {
   return Json::object({{"ok", true},
                        {"workspace", heads.info.name},
                        {"folder", spec.folder},
+                       {"pid", i64{::getpid()}},
                        {"durability", name_of(spec.durability)},
                        {"epoch", heads.info.epoch},
                        {"last_seq", heads.last},

@@ -85,7 +85,7 @@ void RecordWriter::finish(RecordHeader header) {
   base::store_le<u32>(at + 44, header.uid);
   base::store_le<u32>(at + 48, header.pid);
   base::store_le<u32>(at + 52, header.session);
-  base::store_le<u32>(at + 56, static_cast<u32>(header.op));
+  base::store_le<u32>(at + 56, static_cast<u32>(header.op) | (header.call & kCallMask) << 8);
   base::store_le<u32>(at + 60, static_cast<u32>(out_.size() - kRecordHeaderBytes));
 }
 
@@ -102,7 +102,8 @@ std::optional<RecordHeader> decode_header(std::string_view record) {
   header.uid = base::load_le<u32>(at + 44);
   header.pid = base::load_le<u32>(at + 48);
   header.session = base::load_le<u32>(at + 52);
-  u32 op = base::load_le<u32>(at + 56);
+  u32 op = base::load_le<u32>(at + 56) & 0xff;
+  header.call = base::load_le<u32>(at + 56) >> 8;
   header.changes_length = base::load_le<u32>(at + 60);
   bool fits = op <= static_cast<u32>(RecordOp::kLast) && header.seq != 0 &&
               header.changes_length == record.size() - kRecordHeaderBytes &&

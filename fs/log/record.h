@@ -12,7 +12,8 @@
 //       48     4  pid
 //       52     4  session
 //       56     1  operation (RecordOp)
-//       57     3  zero
+//       57     3  call: low bits of the kernel's request number, so that a request that is sent
+//                 again after a crash of the daemon is known
 //       60     4  length of the changes, bytes
 //       64     n  changes: kind u8 (1 put, 2 delete), key length u16, key,
 //                 for a put value length u32, value
@@ -70,7 +71,9 @@ struct RecordHeader {
   SessionId session = 0;
   RecordOp op = RecordOp::kNone;
   u32 changes_length = 0;
+  u32 call = 0;  // below kCallMask
 };
+inline constexpr u32 kCallMask = 0xffffff;
 
 void encode_put(std::string& out, std::string_view key, std::string_view value);
 void encode_delete(std::string& out, std::string_view key);

@@ -26,8 +26,14 @@ int Step::perform(const Lookup& op) {
 
 int Step::perform(const Forget& op) {
   auto session = s_.references_.find(request_.session);
+  if (session == s_.references_.end() && s_.options_.adopted) {
+    session = s_.references_.try_emplace(request_.session).first;
+  }
   if (session == s_.references_.end()) return 0;
   auto count = session->second.find(op.ino);
+  if (count == session->second.end() && s_.options_.adopted) {
+    count = session->second.emplace(op.ino, 0).first;
+  }
   if (count == session->second.end()) return 0;
   u64 given = std::min(op.count, count->second);
   bool last_of_session = count->second == given;

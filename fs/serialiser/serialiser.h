@@ -60,6 +60,9 @@ class Serialiser {
     u32 workspace = 1;
     Epoch epoch = 1;
     bool publish = false;  // somebody else watches: fill Effects::invalidations
+    // A kernel knows inodes that we did not hand out: the daemon before us did. What is unlinked
+    // stays until it is forgotten or its session ends.
+    bool adopted = false;
     u64 bytes_quota = u64{1} << 50;
     u64 inodes_quota = u64{1} << 40;
     i64 relatime_ns = 0;
@@ -80,6 +83,10 @@ class Serialiser {
   Epoch epoch() const { return options_.epoch; }
   const Usage& usage() const { return usage_; }
   void set_epoch(Epoch epoch) { options_.epoch = epoch; }
+  void set_quota(u64 bytes, u64 inodes) {
+    options_.bytes_quota = bytes;
+    options_.inodes_quota = inodes;
+  }
   void set_publish(bool publish) { options_.publish = publish; }
 
   // A checkpoint at `seq` is below us now. Pages out what is not newer, down to `nodes_max`.

@@ -95,6 +95,7 @@ void Step::start(RecordOp op, Ino ino) {
   header_.pid = request_.who.pid;
   header_.session = request_.session;
   header_.op = op;
+  header_.call = static_cast<u32>(request_.id >> 1) & kCallMask;  // the kernel counts by twos
 }
 
 void Step::touch(Ino ino, Node& node) {
@@ -221,7 +222,7 @@ void Step::drop_link(Ino ino, Node& node) {
   }
   if (node.attr.nlink > 0) {
     touch(ino, node);
-  } else if (node.references > 0 && !FS_MUTANT(kReferencedReclaimed)) {
+  } else if ((node.references > 0 || s_.options_.adopted) && !FS_MUTANT(kReferencedReclaimed)) {
     s_.orphans_[ino] = request_.session;
     scratch_.clear();
     put_varint(scratch_, request_.session);

@@ -144,7 +144,7 @@ Status drop_abandoned(StoreImpl& store, GcReport& report) {
     u64 number = std::strtoull(row.key.c_str() + std::string_view("packing/").size(), nullptr, 10);
     LeaseRow lease = TRY(store.lease_row(packer->workspace)).row;
     bool alive = packer->workspace != 0 && lease.epoch == packer->epoch && !lease.holder.empty() &&
-                 lease.until_us > store.clock().wall_us();
+                 !lease_is_over(lease, store.clock());
     if (alive) continue;
     // Once the row is gone the pack can never be published.
     if (!commit_surely(store.engine(), {{row.key, std::nullopt, row.version}}).ok()) continue;

@@ -1,5 +1,6 @@
 #include "fs/store/point.h"
 
+#include "base/files.h"
 #include "base/hash.h"
 
 #include <cstdlib>
@@ -49,7 +50,9 @@ std::string encode_row(const WorkspaceRow& row) {
                        {"head", row.head},
                        {"next_page", row.next_page},
                        {"parent", row.parent},
-                       {"created_ns", row.created_ns}})
+                       {"created_ns", row.created_ns},
+                       {"bytes_quota", row.bytes_quota},
+                       {"inodes_quota", row.inodes_quota}})
       .dump();
 }
 
@@ -65,6 +68,8 @@ std::optional<WorkspaceRow> decode_workspace_row(std::string_view value) {
   row.next_page = number_of((*json)["next_page"]);
   row.parent = (*json)["parent"].as_string();
   row.created_ns = (*json)["created_ns"].as_int();
+  row.bytes_quota = number_of((*json)["bytes_quota"]);
+  row.inodes_quota = number_of((*json)["inodes_quota"]);
   if (row.number == 0) return std::nullopt;
   return row;
 }
@@ -89,15 +94,39 @@ std::string encode_row(const LeaseRow& row) {
   return Json::object({{"holder", row.holder},
                        {"epoch", row.epoch},
                        {"until_us", row.until_us},
+                       {"boot", row.boot},
+                       {"until_monotonic_us", row.until_monotonic_us},
                        {"wanted", row.wanted}})
       .dump();
+}
+
+namespace {
+
+const std::string& boot_id() {
+  static const std::string id =
+      base::read_file("/proc/sys/kernel/random/boot_id").value_or("unknown");
+  return id;
+}
+
+}  // namespace
+
+void extend_lease(LeaseRow& row, base::Clock& clock, i64 span_us) {
+  row.until_us = clock.wall_us() + span_us;
+  row.until_monotonic_us = clock.monotonic_us() + span_us;
+  row.boot = boot_id();
+}
+
+bool lease_is_over(const LeaseRow& row, base::Clock& clock) {
+  if (row.boot == boot_id()) return row.until_monotonic_us <= clock.monotonic_us();
+  return row.until_us <= clock.wall_us();
 }
 
 std::optional<LeaseRow> decode_lease_row(std::string_view value) {
   auto json = parsed(value);
   if (!json) return std::nullopt;
   return LeaseRow{(*json)["holder"].as_string(), number_of((*json)["epoch"]),
-                  (*json)["until_us"].as_int(), (*json)["wanted"].as_bool()};
+                  (*json)["until_us"].as_int(),  (*json)["wanted"].as_bool(),
+                  (*json)["boot"].as_string(),   (*json)["until_monotonic_us"].as_int()};
 }
 
 std::string encode_row(const PackingRow& row) {

@@ -13,6 +13,7 @@
 // Decoders return nullopt for what is not such a row.
 #pragma once
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "fs/pack/pack_set.h"
 #include "fs/state/types.h"
@@ -46,6 +47,8 @@ struct WorkspaceRow {
   PageId next_page = 0;
   std::string parent;
   i64 created_ns = 0;
+  u64 bytes_quota = 0;  // 0: none
+  u64 inodes_quota = 0;
 };
 std::string encode_row(const WorkspaceRow& row);
 std::optional<WorkspaceRow> decode_workspace_row(std::string_view value);
@@ -61,9 +64,15 @@ std::optional<SnapshotRow> decode_snapshot_row(std::string_view value);
 struct LeaseRow {
   std::string holder;  // "" when free
   Epoch epoch = 0;
-  i64 until_us = 0;     // wall clock of the one machine
+  i64 until_us = 0;     // wall clock; counts only for other machines and after a reboot
   bool wanted = false;  // somebody waits to take it: do not renew
+  // Monotonic clock of the machine since the boot with this id: wall clocks jump.
+  std::string boot;
+  i64 until_monotonic_us = 0;
 };
+// From now on for `span_us`, by the clocks of this machine.
+void extend_lease(LeaseRow& row, base::Clock& clock, i64 span_us);
+bool lease_is_over(const LeaseRow& row, base::Clock& clock);
 std::string encode_row(const LeaseRow& row);
 std::optional<LeaseRow> decode_lease_row(std::string_view value);
 

@@ -84,8 +84,8 @@ ReplicaBase WorkspaceImpl::base() const {
   base.root = row_.row.point.root;
   base.root_seq = row_.row.point.root_seq;
   base.head = serialiser_->last_seq();
-  base.bytes_quota = bytes_quota_;
-  base.inodes_quota = inodes_quota_;
+  base.bytes_quota = limits().bytes;
+  base.inodes_quota = limits().inodes;
   return base;
 }
 

@@ -219,7 +219,7 @@ Result<std::vector<WorkspaceInfo>> StoreImpl::workspaces() {
     info.created_ns = decoded->created_ns;
     LeaseRow lease = TRY(lease_row(decoded->number)).row;
     info.epoch = lease.epoch;
-    bool held = lease.until_us > clock().wall_us() && may_be_alive(lease.holder, holder());
+    bool held = !lease_is_over(lease, clock()) && may_be_alive(lease.holder, holder());
     if (held) info.holder = lease.holder;
     all.push_back(std::move(info));
   }
@@ -229,8 +229,7 @@ Result<std::vector<WorkspaceInfo>> StoreImpl::workspaces() {
 Result<LeaseRow> StoreImpl::take_lease(u32 number, bool steal) {
   for (;;) {
     Versioned<LeaseRow> lease = TRY(lease_row(number));
-    i64 now = clock().wall_us();
-    bool free = lease.row.holder.empty() || lease.row.until_us <= now ||
+    bool free = lease.row.holder.empty() || lease_is_over(lease.row, clock()) ||
                 !may_be_alive(lease.row.holder, holder());
     if (!free && !steal) {
       return Error(ErrorCode::kBusy, "the workspace is mounted by " + lease.row.holder +
@@ -247,7 +246,10 @@ Result<LeaseRow> StoreImpl::take_lease(u32 number, bool steal) {
       clock().sleep_us(100'000);
       continue;
     }
-    LeaseRow ours{holder(), lease.row.epoch + 1, now + kLeaseUs, false};
+    LeaseRow ours;
+    ours.holder = holder();
+    ours.epoch = lease.row.epoch + 1;
+    extend_lease(ours, clock(), kLeaseUs);
     Status taken = commit_surely(*engine_, {{lease.key, encode_row(ours), lease.version}});
     if (taken.ok()) return ours;
     if (taken.error().code() != ErrorCode::kConflict) return std::move(taken).error();
@@ -339,7 +341,8 @@ Status StoreImpl::remove(const std::string& name) {
 void StoreImpl::give_lease_back(u32 number, const LeaseRow& lease) {
   auto now = lease_row(number);
   if (!now.ok() || now->row.epoch != lease.epoch) return;
-  LeaseRow free{"", lease.epoch, 0, false};
+  LeaseRow free;
+  free.epoch = lease.epoch;
   // When this fails the lease runs out by itself.
   (void)commit_surely(*engine_, {{now->key, encode_row(free), now->version}});
 }

@@ -52,6 +52,18 @@ struct SnapshotInfo {
 
 class Replica;
 
+// What a workspace may hold; 0 is no limit. Kept with the workspace; writes beyond it fail with
+// ENOSPC, new files with EDQUOT.
+struct Quota {
+  u64 bytes = 0;
+  u64 inodes = 0;
+};
+struct QuotaUse {
+  Quota limit;
+  u64 bytes = 0;
+  u64 inodes = 0;
+};
+
 class Workspace {
  public:
   virtual ~Workspace() = default;
@@ -79,12 +91,17 @@ class Workspace {
   // These act on the running workspace; see Store for those that are not mounted.
   virtual base::Status fork(const std::string& new_name) = 0;
   virtual base::Status snapshot(const std::string& snapshot_name) = 0;
+  virtual base::Result<QuotaUse> quota();
+  virtual base::Status set_quota(const Quota& quota);
 
   virtual Seq last_seq() const = 0;
   virtual Seq synced_seq() const = 0;
   virtual WorkspaceInfo info() const = 0;
   // Clean end: orphans of this mount reclaimed, journal synced, lease given back.
   virtual base::Status close() = 0;
+  // Whether a recovered record was made by this call (RecordHeader::call), whose reply the kernel
+  // may never have seen.
+  virtual bool repeated(u32 /*call*/) const { return false; }
   // What a server needs to follow a mount that changes the workspace (fs/store/replica.h), or null.
   virtual Replica* replica() { return nullptr; }
 };
@@ -110,6 +127,9 @@ struct OpenOptions {
   // Another machine may still hold records that continue this log: reclaim nothing, neither at the
   // start nor at the end.
   bool follow = false;
+  // A daemon died and its kernel lives on: keep what it had unlinked and open, and remember the
+  // calls of the last records, for repeated().
+  bool adopt = false;
   bool publish = false;  // several sessions share it: fill Effects::invalidations
 };
 

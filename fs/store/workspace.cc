@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 namespace fs {
 
@@ -73,9 +74,12 @@ Status WorkspaceImpl::recover(const OpenOptions& options) {
   Serialiser::Options serialiser_options;
   serialiser_options.workspace = row_.row.number;
   serialiser_options.epoch = lease_.epoch;
-  serialiser_options.bytes_quota = bytes_quota_ = options.bytes_quota;
-  serialiser_options.inodes_quota = inodes_quota_ = options.inodes_quota;
+  bytes_quota_ = options.bytes_quota;
+  inodes_quota_ = options.inodes_quota;
+  serialiser_options.bytes_quota = limits().bytes;
+  serialiser_options.inodes_quota = limits().inodes;
   serialiser_options.publish = options.publish;
+  serialiser_options.adopted = options.adopt;
   const Point& point = row_.row.point;
   serialiser_ = std::make_unique<Serialiser>(TRY(store_.load(point, serialiser_options, places_)));
 
@@ -85,7 +89,11 @@ Status WorkspaceImpl::recover(const OpenOptions& options) {
   scan.workspace = row_.row.number;
   scan.from = point.end() + 1;
   scan.places = &places_;
-  scan.visit = [&](const RecordHeader&, std::string_view record) {
+  std::deque<u32> calls;
+  constexpr size_t calls_kept = 4096;
+  scan.visit = [&](const RecordHeader& header, std::string_view record) {
+    calls.push_back(header.call);
+    if (calls.size() > calls_kept) calls.pop_front();
     return serialiser_->apply(record);
   };
   LogEnd end = TRY(scan_log(scan));
@@ -103,7 +111,8 @@ Status WorkspaceImpl::recover(const OpenOptions& options) {
   journal_ = TRY(Journal::open(journal_options, end, &places_));
   if (serialiser_->last_seq() == 0) TRY(make_root());
   follow_ = options.follow;
-  if (follow_) return commit();
+  if (options.adopt) recovered_calls_.insert(calls.begin(), calls.end());
+  if (follow_ || options.adopt) return commit();
   // References died with the last mount: what it had unlinked goes now.
   Effects effects;
   Request request;
@@ -163,7 +172,7 @@ Status WorkspaceImpl::renew_lease() {
     return check_lease();
   }
   LeaseRow longer = now.row;
-  longer.until_us = store_.clock().wall_us() + kLeaseUs;
+  extend_lease(longer, store_.clock(), kLeaseUs);
   Status done = commit_surely(store_.engine(), {{now.key, encode_row(longer), now.version}});
   if (!done.ok() && done.error().code() == ErrorCode::kConflict) {
     fenced_ = true;
@@ -239,6 +248,42 @@ Status WorkspaceImpl::snapshot(const std::string& snapshot_name) {
                  "there is a snapshot '" + name_ + "@" + snapshot_name + "' already");
   }
   return done;
+}
+
+Result<QuotaUse> Workspace::quota() {
+  return Error(ErrorCode::kUnsupported, "this workspace has no quota; set it where its store is");
+}
+Status Workspace::set_quota(const Quota&) {
+  return quota().ok() ? Status() : Status(quota().error());
+}
+
+// Under the lock: what holds now.
+Quota WorkspaceImpl::limits() const {
+  auto lower = [](u64 asked, u64 kept) { return kept == 0 ? asked : std::min(asked, kept); };
+  return {lower(bytes_quota_, row_.row.bytes_quota), lower(inodes_quota_, row_.row.inodes_quota)};
+}
+
+Result<QuotaUse> WorkspaceImpl::quota() {
+  std::lock_guard lock(state_mutex_);
+  Effects effects;
+  Request request;
+  request.operation = Statfs{};
+  serialiser_->step(request, effects);  // loads the counters
+  const StatfsReply& use = effects.reply.statfs;
+  return QuotaUse{{row_.row.bytes_quota, row_.row.inodes_quota}, use.bytes_used, use.inodes_used};
+}
+
+Status WorkspaceImpl::set_quota(const Quota& quota) {
+  std::lock_guard lock(state_mutex_);
+  TRY(check_lease());
+  WorkspaceRow row = row_.row;
+  row.bytes_quota = quota.bytes;
+  row.inodes_quota = quota.inodes;
+  TRY(commit_surely(store_.engine(), {{row_.key, encode_row(row), row_.version}}));
+  row_.row = row;
+  ++row_.version;
+  serialiser_->set_quota(limits().bytes, limits().inodes);
+  return {};
 }
 
 Seq WorkspaceImpl::last_seq() const {

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 namespace fs {
@@ -28,10 +29,13 @@ class WorkspaceImpl : public Workspace, public Replica {
   bool wants_checkpoint() const override;
   base::Status fork(const std::string& new_name) override;
   base::Status snapshot(const std::string& snapshot_name) override;
+  base::Result<QuotaUse> quota() override;
+  base::Status set_quota(const Quota& quota) override;
   Seq last_seq() const override;
   Seq synced_seq() const override;
   WorkspaceInfo info() const override;
   base::Status close() override;
+  bool repeated(u32 call) const override { return recovered_calls_.contains(call); }
   Replica* replica() override { return this; }
 
   ReplicaBase base() const override;
@@ -49,6 +53,7 @@ class WorkspaceImpl : public Workspace, public Replica {
   base::Status recover(const OpenOptions& options);
   base::Status make_root();
   void append(base::ByteView data, const Effects& effects);
+  Quota limits() const;
   base::Status check_lease() const;
   base::Status renew_lease();
   // Drops log segments that the new root has made superfluous.
@@ -65,6 +70,8 @@ class WorkspaceImpl : public Workspace, public Replica {
   bool fenced_ = false;
   bool closed_ = false;
   bool follow_ = false;
+  std::set<u32> recovered_calls_;  // of the last records, when a kernel was adopted
+  // What was asked for at the opening; the row's own limits hold, too.
   u64 bytes_quota_ = 0, inodes_quota_ = 0;
   std::mutex checkpoint_mutex_;  // one at a time; taken before state_mutex_
   u64 log_bytes_ = 0;            // since the last checkpoint
