@@ -1,6 +1,6 @@
 // A small server for the tests of this folder, run as a real product in a real sandbox: it answers
 // "PING" lines with "+PONG". Its mode makes it worse: "slow" takes 8 ms more, "wrong" answers every
-// sixth line wrongly, "crash" ends itself by abort() after 30 lines.
+// fourth line wrongly, "crash" ends itself by abort() after 30 lines.
 #pragma once
 
 #include "base/files.h"
@@ -25,7 +25,7 @@ def answer(line):
     if mode == "crash" and count[0] > 30:
         print("the roof is on fire", file=sys.stderr, flush=True)
         os.abort()
-    if mode == "wrong" and count[0] % 6 == 0: return b"-ERR no\r\n"
+    if mode == "wrong" and count[0] % 4 == 0: return b"-ERR no\r\n"
     return b"+PONG\r\n"
 def serve(conn):
     for line in conn.makefile("rb"):
