@@ -130,6 +130,17 @@ TEST_F(Executors, ReadingGoesOnOverRowsThatAreDeletedMeanwhile) {
   EXPECT_LE(rows, 1500 + 1024);
 }
 
+TEST_F(Executors, RowsThatRunOverOntoOtherPagesReadWhole) {
+  run("INSERT INTO a(id,k,s) SELECT id+5000,1,hex(zeroblob(id%4000)) FROM a WHERE id%9=0");
+  both("SELECT count(*),sum(length(s)),max(s) FROM a WHERE k=1");
+}
+
+TEST_F(Executors, ACommonTableReadTwiceIsComputedOnce) {
+  both(
+      "WITH g(k,n) AS (SELECT k,count(*) FROM a GROUP BY k) "
+      "SELECT k,n FROM g WHERE n=(SELECT max(n) FROM g) ORDER BY k");
+}
+
 TEST_F(Executors, WholeTableCountsAndEndsComeOutRightWithNullsAndDescendingIndexes) {
   const char* query = "SELECT count(*),min(k),max(k),min(n),max(n),min(id),max(id) FROM a";
   std::string scanned = run(query);

@@ -3,6 +3,7 @@
 #include "db/exec/vector_source.h"
 
 #include <algorithm>
+#include <array>
 
 namespace db {
 
@@ -23,6 +24,14 @@ RowDecoder::RowDecoder(const Table& table, Batch& batch, int slot) {
 }
 
 namespace {
+
+// Bytes of the bodies of the serial types that take one byte.
+constexpr auto kSmallSizes = [] {
+  std::array<u8, 128> sizes{0, 1, 2, 3, 4, 6, 8, 8};
+  for (size_t type = 12; type < sizes.size(); ++type)
+    sizes[type] = static_cast<u8>((type - 12) / 2);
+  return sizes;
+}();
 
 // Serial types 1 to 6, 8 and 9.
 inline i64 decode_integer(u64 type, const u8* p) {
@@ -83,32 +92,37 @@ void RowDecoder::decode(u32 at, i64 rowid, std::string_view record, sql::Arena* 
   for (Vector* to : rowids_) to->set_integer(at, rowid);
   if (items_.empty()) return;
   const u8* data = reinterpret_cast<const u8*>(record.data());
-  const u8* end = data + record.size();
   u64 header = 0;
-  int n = get_varint_checked(data, end, &header);
+  int n = get_varint_checked(data, data + record.size(), &header);
   if (n == 0 || header > record.size()) header = 0;
   const u8* from = data + n;
   const u8* header_end = data + header;
-  const u8* body = header_end;
+  u64 body = header;
   int place = 0;
   auto item = items_.begin();
   while (from < header_end && item != items_.end()) {
     u64 type = *from;
+    u64 size = 0;
     if (type < 0x80) [[likely]] {
       ++from;
+      size = kSmallSizes[type];
     } else {
       int bytes = get_varint_checked(from, header_end, &type);
       if (bytes == 0) break;
       from += bytes;
+      size = (type - 12) / 2;
     }
-    u64 size = type < 12 ? serial_type_size(type) : (type - 12) / 2;
-    if (size > static_cast<u64>(end - body)) break;  // malformed: NULLs, as in RecordView
-    for (; item != items_.end() && item->place == place; ++item) put(*item, at, type, body, arena);
+    if (item->place == place) {
+      if (body + size > record.size()) break;  // malformed: NULLs, as in RecordView
+      for (; item != items_.end() && item->place == place; ++item) {
+        put(*item, at, type, data + body, arena);
+      }
+    }
     body += size;
     ++place;
   }
   for (; item != items_.end(); ++item) {
-    item->missing->is_null() ? item->to->set_null(at) : void();
+    if (item->missing->is_null()) item->to->set_null(at);
     if (item->missing->is_integer()) {
       item->to->set_integer(at, item->missing->raw_integer());
     } else if (item->missing->is_real()) {
@@ -183,6 +197,7 @@ class TableScan : public BatchSource {
   void close(Cx&) override {
     unpin();
     cursor_.close();
+    overflow_.close();
     on_row_ = false;
   }
 
@@ -199,25 +214,54 @@ class TableScan : public BatchSource {
     if (at == Hit::kEnd) at = drive.next();
     on_row_ = move(at, cx);
     u32 rows = 0;
-    const bool only_rowid = decoder_->only_rowid();
-    while (on_row_ && rows < kBatchRows) {
-      std::string_view record;
-      sql::Arena* arena = nullptr;
-      if (!only_rowid) {
-        ByteView payload;
-        if (!move(drive.payload(&payload), cx)) return rows;
-        record = base::as_text(payload);
-        if (drive.cell().overflows()) {
-          arena = &batch_.arena;
-        } else {
-          pin(drive.page());
-        }
-      }
-      decoder_->decode(rows++, drive.rowid(), record, arena);
-      on_row_ = move(drive.next(), cx);
+    const bool by_leaf = !level_.source->table->without_rowid;
+    while (on_row_ && rows < kBatchRows && !cx.failed()) {
+      rows += by_leaf ? take_leaf(rows, cx) : take_row(rows, cx);
+      if (!cx.failed()) on_row_ = move(drive.next(), cx);
     }
     cx.full_scan_steps += rows;
     return rows;
+  }
+
+  // What is left of the leaf.
+  u32 take_leaf(u32 rows, Cx& cx) {
+    Cursor& drive = cursor_.drive();
+    u32 count = drive.batch(cells_, std::min<u32>(kLeafCells, kBatchRows - rows));
+    if (count == 0) return take_row(rows, cx);  // malformed: says so
+    pin(drive.page());
+    for (u32 i = 0; i < count; ++i) {
+      const Cell& cell = cells_[i];
+      if (cell.overflows()) [[unlikely]] {
+        take_overflowing(rows + i, cell.rowid, cx);
+      } else {
+        std::string_view record(reinterpret_cast<const char*>(cell.payload), cell.size);
+        decoder_->decode(rows + i, cell.rowid, record, nullptr);
+      }
+    }
+    return count;
+  }
+
+  u32 take_row(u32 at, Cx& cx) {
+    Cursor& drive = cursor_.drive();
+    ByteView payload;
+    if (!move(drive.payload(&payload), cx)) return 0;
+    sql::Arena* arena = drive.cell().overflows() ? &batch_.arena : nullptr;
+    if (arena == nullptr) pin(drive.page());
+    decoder_->decode(at, drive.rowid(), base::as_text(payload), arena);
+    return 1;
+  }
+
+  // A row that runs over into other pages is assembled by a cursor of its own.
+  void take_overflowing(u32 at, i64 rowid, Cx& cx) {
+    const SourcePlan& source = *level_.source;
+    if (!overflow_.open(cx, *source.table, source.database, nullptr)) return;
+    ByteView payload;
+    Cursor& rows = overflow_.rows();
+    if (!move(rows.seek_equal(rowid), cx) || !move(rows.payload(&payload), cx)) {
+      cx.fail(rc::kCorrupt, "database disk image is malformed");
+      return;
+    }
+    decoder_->decode(at, rowid, base::as_text(payload), &batch_.arena);
   }
 
   void pin(Page* page) {
@@ -236,6 +280,9 @@ class TableScan : public BatchSource {
   VectorExprs filters_;
   bool on_row_ = false;
   std::vector<Page*> pinned_;
+  static constexpr u32 kLeafCells = 256;
+  Cell cells_[kLeafCells];
+  TableCursor overflow_;
 };
 
 // Any other path: the row executor's own steps, gathered.

@@ -96,7 +96,16 @@ bool Binder::bind_cte(CteScope* env, CteEntry& entry, const sql::Source* source,
     bool inline_it = may_flatten;
     bound = bind_subquery_source(select, alias, names, source, scope, env->scope, plan, inline_it);
     entry.being_bound = false;
+    // A grouped query stays one item; a second use may read the rows of this one.
+    bool grouped = select->arms.size() == 1 && !select->arms[0].core->group_by.empty();
+    if (bound && grouped && !plan->sources.back()->correlated) {
+      entry.first_item = plan->sources.back();
+    }
   } else {
+    if (entry.shared == nullptr && entry.first_item != nullptr) {
+      entry.shared = entry.first_item->shared;
+      if (entry.shared != nullptr) entry.first_item->materialized = true;
+    }
     if (entry.shared == nullptr) {
       SubqueryNode* node = new_subquery();
       entry.being_bound = true;

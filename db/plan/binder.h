@@ -54,6 +54,7 @@ struct CteEntry {
   const sql::CommonTable* cte = nullptr;
   int uses = 0;
   SubqueryNode* shared = nullptr;
+  SourcePlan* first_item = nullptr;  // a grouped table's first use
   bool being_bound = false;
   RowPlan* recursive = nullptr;  // while its recursive arms are bound
   int working_slot = -1;
