@@ -41,11 +41,23 @@ Hit Cursor::replace_interior_row(ByteView payload, u32 bytes, u32 local) {
   return Hit::kRow;
 }
 
+// Is the row there already, to the byte? Then its page need not be written.
+static bool holds(const Page& page, u32 usable, u32 index, ByteView payload) {
+  Cell old;
+  return parse_cell(page, usable, page.cell_at(index), &old) && old.local == payload.size() &&
+         old.size == old.local && std::memcmp(old.payload, payload.data(), old.local) == 0;
+}
+
 // Puts a row where the seek ended.
 Hit Cursor::put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail) {
   if (seek == Seek::kError) return Hit::kError;
   if (seek == Seek::kEmpty && !go_root()) return Hit::kError;
   Page& page = *top().page;
+  if (seek == Seek::kEqual && zero_tail == 0 && holds(page, usable_, top().index, payload)) {
+    cell_known_ = false;
+    state_ = State::kRow;
+    return Hit::kRow;
+  }
   if (!pager_->make_writable(&page)) return fail_pager();
   if (page.free_bytes < 0 && !count_free(page, usable_)) return corrupt("malformed free space");
   u32 index = top().index;

@@ -238,10 +238,12 @@ TEST(SystemCalls, AreFewerThanStockSqliteMakes) {
       cursor.close();
       store->end_read();
     };
+    std::string text = "new";
     auto update = [&] {
       store->begin_write().value();
       Cursor cursor(*store, root, nullptr);
-      ASSERT_EQ(cursor.insert(7, bytes(row_of("new"))), Hit::kRow);
+      text += "er";
+      ASSERT_EQ(cursor.insert(7, bytes(row_of(text))), Hit::kRow);
       cursor.close();
       store->commit().value();
       store->end_read();
@@ -259,6 +261,64 @@ TEST(SystemCalls, AreFewerThanStockSqliteMakes) {
     EXPECT_LE(change.stats, log ? 0u : 2u);
     EXPECT_LE(change.opens, log ? 0u : 1u);
   }
+}
+
+TEST(SystemCalls, ARowWrittenAsItIsWritesNoPage) {
+  base::TempDir dir;
+  auto store = open_store(dir / "a.db");
+  store->begin_write().value();
+  PageNo root = create_table_t(*store);
+  store->commit().value();
+  store->end_read();
+  ASSERT_TRUE(store->set_journal_mode(JournalMode::kWal).ok());
+  auto update = [&](const std::string& text) {
+    store->begin_write().value();
+    Cursor cursor(*store, root, nullptr);
+    ASSERT_EQ(cursor.insert(7, bytes(row_of(text))), Hit::kRow);
+    EXPECT_TRUE(cursor.on_row());
+    cursor.close();
+    store->commit().value();
+    store->end_read();
+  };
+  update("one");
+  EXPECT_EQ(calls_of([&] { update("one"); }).writes, 0u);
+  EXPECT_EQ(calls_of([&] { update("two"); }).writes, 1u);
+}
+
+// A checkpoint looks at the newest commit before it finds that another one is running. The pages in
+// the cache are of the snapshot before: the next read must not take them for the newest.
+TEST(Wal, ACheckpointThatMeetsAnotherDoesNotPassOffOldPagesAsNew) {
+  base::TempDir dir;
+  const std::string path = dir / "a.db";
+  auto a = open_store(path);
+  a->begin_write().value();
+  PageNo root = create_table_t(*a);
+  a->commit().value();
+  a->end_read();
+  ASSERT_TRUE(a->set_journal_mode(JournalMode::kWal).ok());
+  auto b = open_store(path);
+  auto put = [&](Store& store, const std::string& text) {
+    store.begin_write().value();
+    Cursor cursor(store, root, nullptr);
+    ASSERT_EQ(cursor.insert(1, bytes(row_of(text))), Hit::kRow);
+    cursor.close();
+    store.commit().value();
+    store.end_read();
+  };
+  put(*a, "old");
+  put(*b, "new");
+  auto other = posix_vfs().open(path, {}).value();
+  ASSERT_NE(other->shm_region(0, false).value(), nullptr);
+  constexpr u32 kCheckpointLock = 1;
+  other->shm_lock(kCheckpointLock, 1, true).value();
+  EXPECT_TRUE(a->pager().checkpoint(CheckpointMode::kPassive).value().busy);
+  other->shm_unlock(kCheckpointLock, 1, true).value();
+  a->begin_read().value();
+  Cursor cursor(*a, root, nullptr);
+  ASSERT_EQ(cursor.seek_equal(1), Hit::kRow);
+  EXPECT_EQ(payload_of(cursor), row_of("new"));
+  cursor.close();
+  a->end_read();
 }
 
 }  // namespace

@@ -289,6 +289,23 @@ struct TreeWriter::Siblings {
   u32 room = 0;             // for cells and pointers on one page
 };
 
+// What a cell takes on its page; 0 when it is malformed.
+static u32 size_of_cell(const Page& page, u32 usable, const u8* at) {
+  if (page.leaf && at[0] < 0x80 && at[0] <= page.max_local) {
+    // A short payload: its length is the first byte, a rowid's length shows in its high bits.
+    u32 bytes = 1u + at[0];
+    if (page.table) {
+      u32 rowid = 1;
+      while (rowid < kMaxVarintBytes && at[rowid] >= 0x80) rowid++;
+      bytes += rowid;
+    }
+    bytes = std::max(bytes, 4u);
+    return at + bytes <= page.data + usable ? bytes : 0;
+  }
+  Cell cell;
+  return parse_cell(page, usable, at, &cell) ? cell.bytes : 0;
+}
+
 Status TreeWriter::gather(int level, const Pending& pending, Siblings* all) {
   Page& parent = *cursor_.levels_[level - 1].page;
   Page* center = cursor_.levels_[level].page;
@@ -313,6 +330,7 @@ Status TreeWriter::gather(int level, const Pending& pending, Siblings* all) {
     Page from = *page;
     from.data = copy;
     from.keys = nullptr;
+    if (i == 0) all->cells.reserve(count * (from.cell_count + from.cell_count / 4 + 2));
     for (u32 j = 0; j <= from.cell_count; j++) {
       if (page == center && j == pending.index) {
         for (const std::string& cell : pending.cells)
@@ -320,9 +338,10 @@ Status TreeWriter::gather(int level, const Pending& pending, Siblings* all) {
               {reinterpret_cast<const u8*>(cell.data()), static_cast<u32>(cell.size())});
       }
       if (j == from.cell_count) break;
-      Cell cell;
-      if (!parse_cell(from, usable_, from.cell_at(j), &cell)) return corrupt("a malformed cell");
-      all->cells.push_back({from.cell_at(j), cell.bytes});
+      const u8* at = from.cell_at(j);
+      const u32 bytes = size_of_cell(from, usable_, at);
+      if (bytes == 0) return corrupt("a malformed cell");
+      all->cells.push_back({at, bytes});
     }
     if (!all->leaf) all->right_child = from.child_at(from.cell_count);
     if (i + 1 == count || all->table_leaf) continue;
@@ -375,6 +394,39 @@ void TreeWriter::partition(Siblings* all) const {
       end--;
     }
   }
+}
+
+// Pages that are nearly full together get one more, and all of them room in equal parts: else each
+// of the next few cells would have the same pages laid out again. False: not such a case.
+bool TreeWriter::spread(Siblings* all) const {
+  const std::vector<CellRef>& cells = all->cells;
+  const u32 total = static_cast<u32>(cells.size());
+  const u32 count = static_cast<u32>(all->pages.size()) + 1;
+  const u32 divider = all->table_leaf ? 0 : 1;
+  u64 bytes = 0;
+  u32 longest = 0;
+  for (const CellRef& cell : cells) {
+    bytes += cell.bytes + 2;
+    longest = std::max(longest, cell.bytes + 2);
+  }
+  const u64 full = u64{count - 1} * all->room;
+  if (count < 3 || bytes * 10 < full * 9 || longest > all->room / 8) return false;
+  const u64 share = bytes / count + 1;
+  all->ends.clear();
+  u32 from = 0;
+  for (u32 page = 0; page + 1 < count; page++) {
+    u64 size = 0;
+    u32 to = from;
+    while (to < total && size < share) size += cells[to++].bytes + 2;
+    all->ends.push_back(to);
+    from = to + divider;
+    if (size > all->room || from >= total) return all->ends.clear(), false;
+  }
+  u64 rest = 0;
+  for (u32 i = from; i < total; i++) rest += cells[i].bytes + 2;
+  if (rest > all->room) return all->ends.clear(), false;
+  all->ends.push_back(total);
+  return true;
 }
 
 // Writes the pages and makes the dividers.
@@ -436,7 +488,7 @@ Status TreeWriter::redistribute(int level, Pending* pending) {
     TRY(gather(level, *pending, &all));
     for (const CellRef& cell : all.cells)
       if (cell.bytes + 2 > all.room) return corrupt("a cell larger than a page");
-    partition(&all);
+    if (pending->empty() || !spread(&all)) partition(&all);
     size_t old_count = all.pages.size();
     for (size_t i = 0; i + 1 < old_count; i++) {
       Cell cell;

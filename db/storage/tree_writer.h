@@ -49,6 +49,7 @@ class TreeWriter {
   base::Status redistribute(int level, Pending* pending);
   base::Status gather(int level, const Pending& pending, Siblings* all);
   void partition(Siblings* all) const;
+  bool spread(Siblings* all) const;
   base::Status lay_out(Siblings* all, Page& parent, Pending* to_parent);
   base::Status insert_or_pend(Page& page, Pending* pending);
   base::Status corrupt(const char* what) const { return store_.corrupt(what); }

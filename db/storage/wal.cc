@@ -264,13 +264,18 @@ Status Wal::read_frame(u32 frame, Bytes out) {
 }
 
 Status Wal::begin_read(bool* changed) {
+  Status status;
   for (int attempt = 0; attempt < 100; attempt++) {
-    Status status = try_begin_read(changed, false);
-    if (status.ok() || status.error().code() != ErrorCode::kConflict) return status;
+    status = try_begin_read(changed, false);
+    if (status.ok()) return status;
+    if (status.error().code() != ErrorCode::kConflict) break;
     // Somebody recovered, checkpointed or committed between two looks: look again.
     if (attempt > 5) base::system_clock().sleep_us(attempt * attempt);
+    status = busy();
   }
-  return busy();
+  // What the caller was not told now, it must hear the next time.
+  if (*changed) forget_snapshot();
+  return status;
 }
 
 // kConflict: the ground moved, try again.

@@ -124,6 +124,14 @@ Status Wal::restart_for(CheckpointMode mode, const std::function<bool(int)>& bus
 Status Wal::checkpoint(CheckpointMode mode, const std::function<bool(int)>& busy, bool sync,
                        CheckpointResult* result) {
   bool changed = false;
+  // Whichever way this ends: the pages that the pager keeps are of the snapshot before.
+  struct Forget {
+    Wal& wal;
+    const bool& changed;
+    ~Forget() {
+      if (changed) wal.forget_snapshot();
+    }
+  } forget{*this, changed};
   TRY(read_index_header(&changed));
   Status locked = lock_exclusive(kWalCheckpointLock, 1);
   if (!locked.ok()) {
@@ -170,7 +178,6 @@ Status Wal::checkpoint(CheckpointMode mode, const std::function<bool(int)>& busy
       static_cast<int>(load_word(shared_, offsetof(WalCheckpointInfo, backfilled)));
   if (own_write) end_write();
   unlock_exclusive(kWalCheckpointLock, 1);
-  if (changed) forget_snapshot();
   return status;
 }
 
