@@ -4,6 +4,8 @@
 #include "base/files.h"
 #include "base/json.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -59,7 +61,8 @@ f64 median(std::vector<f64> values) {
 
 class Ablation {
  public:
-  Ablation(Session* session, i32 tokens) : session_(*session), tokens_(tokens) {}
+  Ablation(Session* session, const AblationOptions& options)
+      : session_(*session), tokens_(options.tokens), cpu_(options.cpu) {}
 
   base::Status read_prompts(const std::string& path);
   // One pass. `reports` makes the engine tell token ids, which costs time.
@@ -69,7 +72,10 @@ class Ablation {
   void answer(const std::vector<TokenId>& prompt, bool reports, Pass* pass);
 
   Session& session_;
+  i64 now_us() const { return cpu_ ? processor_us() : base::system_clock().monotonic_us(); }
+
   i32 tokens_;
+  bool cpu_;
   std::vector<std::vector<TokenId>> prompts_;
 };
 
@@ -108,7 +114,7 @@ void Ablation::answer(const std::vector<TokenId>& prompt, bool reports, Pass* pa
   i32 first_tokens = 0;
   i32 tokens = 0;
   request.sink = [&](Chunk&& chunk) {
-    last = base::system_clock().monotonic_us();
+    last = now_us();
     tokens = chunk.usage.completion_tokens;
     if (first == 0) {
       first = last;
@@ -192,13 +198,19 @@ void print_row(const base::Json& row) {
 
 }  // namespace
 
+i64 processor_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return now.tv_sec * 1'000'000 + now.tv_nsec / 1000;
+}
+
 int run_ablation(const ModelOptions& model, const AblationOptions& options) {
   ModelOptions chosen = model;
   chosen.prefix_cache = false;  // every pass computes its prompts
   auto opened = open_session(chosen);
   if (!opened.ok()) return fail(opened.error());
   Session& session = **opened;
-  Ablation ablation(&session, options.tokens);
+  Ablation ablation(&session, options);
   const base::Status read = ablation.read_prompts(options.prompts_path);
   if (!read.ok()) return fail(read.error());
   std::vector<Row> rows(std::size(kVariants));

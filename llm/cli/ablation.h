@@ -11,10 +11,14 @@ struct AblationOptions {
   i32 tokens = 128;          // longest answer
   i32 repeats = 7;           // interleaved; medians count
   bool json = false;
+  bool cpu = false;  // processor time of this process instead of wall time
 };
 
 // Prints a row for each variant. Returns 1 when two variants answered differently.
 int run_ablation(const ModelOptions& model, const AblationOptions& options);
+
+// Processor time of all threads of this process so far.
+i64 processor_us();
 
 // Allocations of this process so far; 0 for ever under a sanitizer, which has an allocator of its
 // own.

@@ -6,7 +6,6 @@
 #include "llm/kernels/aligned.h"
 
 #include <CLI/CLI.hpp>
-#include <time.h>
 
 #include <algorithm>
 
@@ -16,12 +15,6 @@ namespace {
 f64 median(std::vector<f64> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-i64 processor_us() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return now.tv_sec * 1'000'000 + now.tv_nsec / 1000;
 }
 
 struct StepBench {
@@ -125,6 +118,7 @@ int run_bench(int argc, char** argv) {
   app.add_flag("--json", ablation.json, "the ablation's rows as JSON");
   CLI11_PARSE(app, argc, argv);
   ablation.repeats = repeats;
+  ablation.cpu = cpu;
   if (ablate) return run_ablation(model, ablation);
   Session session;
   const base::Status opened = open_model(model, &session);

@@ -50,6 +50,19 @@ TEST(Glm, ChunksAndThreadsDoNotChangeOneBitPastTheTopK) {
   }
 }
 
+TEST(Glm, RejectedGuessesLeaveNoTraceInLatentsOrIndexerKeys) {
+  const auto tokens = some_tokens(30);
+  for (DType type : {DType::kF32, DType::kQ80}) {
+    const Opened o = open_tiny({}, type);
+    Crew crew(2);
+    const auto fresh = logits_of(model_of(o, Precision::kFast, &crew).get(), tokens, 30);
+    for (i32 right : {1, 3}) {
+      const auto model = model_of(o, Precision::kFast, &crew);
+      EXPECT_EQ(logits_with_rejections(model.get(), tokens, right, 5), fresh) << right;
+    }
+  }
+}
+
 TEST(Glm, TheChoiceHoldsTopKDistinctPastPositionsInOrder) {
   const Opened o = open_tiny({}, DType::kF32);
   Crew crew(1);

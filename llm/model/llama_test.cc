@@ -42,6 +42,19 @@ TEST_P(LlamaTest, ChunksThreadsAndFusionDoNotChangeOneBit) {
   }
 }
 
+TEST_P(LlamaTest, RejectedGuessesLeaveNoTraceInTheCache) {
+  const std::string file = random_llama_file({}, GetParam(), 7);
+  const auto gguf = Gguf::parse(base::as_bytes(file)).value();
+  Crew crew(2);
+  auto model =
+      LlamaModel::load(*gguf, llama_config(*gguf).value(), Precision::kFast, &crew).value();
+  model->reserve({.pages = 8, .rows = 64, .logit_rows = 64, .context = 64});
+  const auto tokens = random_tokens(4, 30);
+  const auto fresh = logits_of(model.get(), tokens, 30);
+  EXPECT_EQ(logits_with_rejections(model.get(), tokens, 1, 7), fresh);
+  EXPECT_EQ(logits_with_rejections(model.get(), tokens, 3, 5), fresh);
+}
+
 TEST_P(LlamaTest, SequencesOfOneStepDoNotSeeEachOther) {
   const std::string file = random_llama_file({}, GetParam(), 6);
   const auto gguf = Gguf::parse(base::as_bytes(file)).value();

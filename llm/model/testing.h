@@ -243,4 +243,29 @@ inline std::vector<f32> logits_of(Model* model, const std::vector<i32>& tokens, 
   return all;
 }
 
+// The logits of all tokens when every chunk of `right` tokens is followed by guesses that turn out
+// wrong and are overwritten by the next chunk, as speculation does.
+inline std::vector<f32> logits_with_rejections(Model* model, const std::vector<i32>& tokens,
+                                               i32 right, i32 wrong) {
+  std::vector<i32> table;
+  const i32 count = static_cast<i32>(tokens.size());
+  for (i32 p = 0; p * kPageTokens < count + wrong; ++p) table.push_back(p);
+  const i32 vocab = model->info().vocab;
+  std::vector<f32> all;
+  for (i32 from = 0; from < count; from += right) {
+    const i32 kept = std::min(right, count - from);
+    std::vector<BatchRow> rows;
+    for (i32 t = from; t < from + kept + wrong; ++t) {
+      const i32 token = t < from + kept ? tokens[static_cast<size_t>(t)] : (t * 31 + 7) % vocab;
+      rows.push_back({token, t, 0, true});
+    }
+    model->forward(
+        {rows.data(), static_cast<i32>(rows.size()), table.data(), static_cast<i32>(table.size())});
+    for (i32 j = 0; j < kept; ++j) {
+      all.insert(all.end(), model->logits(j), model->logits(j) + vocab);
+    }
+  }
+  return all;
+}
+
 }  // namespace llm
