@@ -28,6 +28,18 @@ class CommandLine {
   int run(int argc, char** argv) {
     try {
       app_.parse(argc, argv);
+    } catch (const CLI::RequiredError& error) {
+      // Nothing was asked for, or something that is not there.
+      const std::string asked = argc > 1 ? argv[1] : "";
+      const auto named = [&](const CLI::App* sub) { return sub->get_name() == asked; };
+      if (argc > 1 && asked.rfind('-', 0) != 0 && app_.get_subcommands(named).empty()) {
+        std::fprintf(stderr, "fleet: there is no command '%s'; see fleet --help\n", asked.c_str());
+      } else if (argc > 1) {
+        app_.exit(error);
+      } else {
+        std::fprintf(stderr, "%s", app_.help().c_str());
+      }
+      return team::kExitUnfit;
     } catch (const CLI::ParseError& error) {
       int code = app_.exit(error);
       return code == 0 ? 0 : team::kExitUnfit;

@@ -158,6 +158,11 @@ base::Result<int> drive(const std::string& folder, const CommandOptions& options
   auto outcome = execute_run(request, run, backend->model(), view);
   view.finish();
   (void)write_report(folder);
+  if (!outcome.ok() && outcome.error().code() == ErrorCode::kFull) {
+    return Error(ErrorCode::kFull, outcome.error().message() +
+                                       "; make room, then go on with: fleet " + "run --run " +
+                                       folder.substr(folder.rfind('/') + 1));
+  }
   if (!outcome.ok()) return std::move(outcome).error();
   TRY(backend->check_left_overs());
   if (options.json) {
@@ -249,7 +254,14 @@ base::Result<int> command_fork(const CommandOptions& options) {
     return Error(ErrorCode::kInvalidArgument, "say where to fork: fleet fork RUN@SEQ");
   }
   std::string folder = TRY(find_run(options.id.substr(0, at)));
-  i64 seq = std::atoll(options.id.c_str() + at + 1);
+  const char* digits = options.id.c_str() + at + 1;
+  char* end = nullptr;
+  i64 seq = std::strtoll(digits, &end, 10);
+  if (end == digits || *end != '\0') {
+    return Error(ErrorCode::kInvalidArgument, "'" + std::string(digits) +
+                                                  "' is no event's number; fleet log --json shows "
+                                                  "them");
+  }
   RunRequest request = TRY(load_run(folder));
   std::string name = free_name(folder.substr(folder.rfind('/') + 1) + "-fork");
   std::string target = runs_folder() + "/" + name;

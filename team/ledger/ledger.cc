@@ -104,7 +104,13 @@ base::Result<std::unique_ptr<Ledger>> Ledger::open(Options options) {
 }
 
 base::Status Ledger::load() {
-  Statement rows = TRY(database_->prepare(std::string(kColumns) + "ORDER BY seq"));
+  auto prepared = database_->prepare(std::string(kColumns) + "ORDER BY seq");
+  if (!prepared.ok() &&
+      prepared.error().message().find("no such table") != std::string_view::npos) {
+    return Error(ErrorCode::kCorruption,
+                 options_.path + " holds no ledger; restore it from a copy, or start a new run");
+  }
+  Statement rows = TRY(std::move(prepared));
   while (TRY(rows.step())) {
     Event event = TRY(event_from_row(rows));
     if (event.seq != seq_ + 1) {
@@ -326,6 +332,11 @@ base::Result<LedgerReport> Ledger::verify() const {
     }
     report.head = std::move(hash);
     ++report.events;
+  }
+  // Pages that hold no event: indexes and tables that are views of them.
+  Statement pages = TRY(database_->prepare("PRAGMA integrity_check(1)"));
+  if (TRY(pages.step()) && pages.text(0) != "ok") {
+    return fault("the file " + options_.path + " is damaged: " + pages.text(0));
   }
   Statement blobs = TRY(database_->prepare("SELECT hash, data FROM blob"));
   while (TRY(blobs.step())) {

@@ -51,7 +51,9 @@ Error Strand::diverged(const std::string& wanted) const {
   const Event& found = history_[cursor_];
   return Error(ErrorCode::kConflict, "strand " + options_.stream + " diverged from its record at " +
                                          "event " + std::to_string(found.seq) +
-                                         ": the record says " + found.type + " " +
+                                         " (the run's files or fleet itself were changed since); "
+                                         "the record says " +
+                                         found.type + " " +
                                          found.body.dump_canonical().substr(0, 160) +
                                          ", the code says " + wanted.substr(0, 200));
 }

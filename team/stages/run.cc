@@ -273,6 +273,22 @@ base::Result<i64> fork_run(const std::string& folder, i64 seq, const std::string
   return seq;
 }
 
+namespace {
+
+// A run that began has a ledger: without this check one that was lost would look like a run to
+// begin anew, and everything would be paid for twice.
+base::Status check_ledger_there(const std::string& folder) {
+  if (!base::is_directory(folder + "/product.git")) return {};
+  const std::string path = folder + "/ledger.db";
+  const bool there = !base::read_file(path).value_or("").empty() ||
+                     !base::read_file(path + "-wal").value_or("").empty();
+  if (there) return {};
+  return Error(ErrorCode::kCorruption, "the run began, but its ledger is gone; restore " + path +
+                                           " from a copy, or start a new run");
+}
+
+}  // namespace
+
 Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& options, Model& model,
                                Watcher& watcher) {
   EngineConfig config;
@@ -293,6 +309,7 @@ Result<RunOutcome> execute_run(const RunRequest& request, const RunOptions& opti
   std::unique_ptr<RunLock> lock;
   if (!options.replay_only) {
     lock = TRY(RunLock::take(options.folder));
+    TRY(check_ledger_there(options.folder));
     TRY(base::remove_tree(options.folder + "/scratch"));  // of one that was killed
   }
   auto ledger = TRY(Ledger::open({.path = options.folder + "/ledger.db",

@@ -46,6 +46,29 @@ rm -f "$ledger-wal" "$ledger-shm"
 [ "$(exit_code "$fleet" run --run good)" = 6 ] || fail "a torn ledger: $(cat "$work/err")"
 one_sentence "damaged"
 
+# A ledger that is gone, or empty, is not a run to begin anew.
+cp -r "$FLEET_HOME/runs/untouched" "$FLEET_HOME/runs/lost"
+for how in "rm -f" "truncate -s 0"; do
+  rm -f "$FLEET_HOME/runs/lost/ledger.db"-*
+  $how "$FLEET_HOME/runs/lost/ledger.db"
+  [ "$(exit_code "$fleet" run --run lost)" = 6 ] || fail "a ledger that is gone: $(cat "$work/err")"
+  one_sentence "its ledger is gone; restore"
+done
+[ "$(exit_code "$fleet" status --run lost)" = 6 ] || fail "an empty ledger: $(cat "$work/err")"
+one_sentence "holds no ledger"
+# A damaged page that holds no event.
+cp -r "$FLEET_HOME/runs/untouched" "$FLEET_HOME/runs/page"
+page=$FLEET_HOME/runs/page/ledger.db
+sqlite3 "$page" "PRAGMA wal_checkpoint(TRUNCATE)" >/dev/null
+root_page=$(sqlite3 "$page" "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = 'usage'")
+head -c 4096 /dev/zero | tr '\0' 'x' | dd of="$page" bs=4096 seek=$((root_page - 1)) conv=notrunc 2>/dev/null
+[ "$(exit_code "$fleet" ledger verify --run page)" = 6 ] || fail "a damaged page: $(cat "$work/out")"
+# Commands and points that are not there.
+[ "$(exit_code "$fleet" runn)" = 5 ] || fail "a command that is not there"
+one_sentence "no command 'runn'"
+[ "$(exit_code "$fleet" fork untouched@5x)" = 5 ] || fail "a point that is no number"
+one_sentence "'5x' is no event's number"
+
 # A run that somebody else is working on.
 greeter held
 (exec 9>"$FLEET_HOME/runs/held/run.lock" && flock 9 && echo 4711 >"$FLEET_HOME/runs/held/run.lock" && exec sleep 60) &
