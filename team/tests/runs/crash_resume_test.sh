@@ -7,7 +7,6 @@
 greeter golden
 [ "$(exit_code "$fleet" run --run golden)" = 0 ] || fail "the golden run: $(cat "$work/err")"
 golden=$(state_of golden)
-calls() { "$fleet" cost --run "$1" --json | tr ',{' '\n\n' | grep -c '"outcome"' || true; }
 
 tried=0
 for point in 1 40 97 203; do
