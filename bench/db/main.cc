@@ -5,12 +5,13 @@
 // out. Times are CPU time of the process, or wall time for workloads that wait for the disk. Both
 // engines must see the same rows.
 #include "base/files.h"
+#include "bench/db/counter.h"
+#include "bench/db/report.h"
 #include "bench/db/workloads.h"
 
 #include <time.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,15 +39,13 @@ f64 seconds(clockid_t clock) {
   return static_cast<f64>(now.tv_sec) + static_cast<f64>(now.tv_nsec) * 1e-9;
 }
 
-f64 median(std::vector<f64> values) {
+f64 quantile(std::vector<f64> values, f64 where) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  const f64 place = where * static_cast<f64>(values.size() - 1);
+  const size_t at = static_cast<size_t>(place);
+  const f64 next = values[std::min(at + 1, values.size() - 1)];
+  return values[at] + (next - values[at]) * (place - static_cast<f64>(at));
 }
-
-struct Outcome {
-  std::string group, name, problem;
-  f64 ratio = 0, ours_us = 0, theirs_us = 0;
-};
 
 class Side {
  public:
@@ -54,10 +53,13 @@ class Side {
       : workload_(workload),
         rows_(rows),
         session_(engine, workload.place == Place::kMemory ? "" : path) {
+    // Data is loaded without syncs; then files have the mode that people use, and what a workload
+    // wants otherwise it sets when it runs.
     if (workload.place == Place::kWalFile) session_.exec("PRAGMA journal_mode=WAL");
     session_.exec("PRAGMA synchronous=OFF");
     workload.setup(session_, rows);
-    if (workload.place == Place::kWalFile) session_.exec("PRAGMA synchronous=NORMAL");
+    session_.exec(workload.place == Place::kWalFile ? "PRAGMA synchronous=NORMAL"
+                                                    : "PRAGMA synchronous=FULL");
   }
   // Microseconds an operation.
   f64 run() {
@@ -74,20 +76,39 @@ class Side {
   Session session_;
 };
 
+// One measurement of one side.
+struct Sample {
+  f64 us = 0;
+  f64 instructions = 0;
+};
+
+Sample measure(Side& side, const InstructionCounter& counter) {
+  const u64 before = counter.now();
+  Sample sample;
+  sample.us = side.run();
+  sample.instructions = static_cast<f64>(counter.now() - before);
+  return sample;
+}
+
 Outcome compare(const Engine& ours, const Engine& theirs, const Workload& workload,
-                const Options& options) {
-  Outcome outcome{workload.group, workload.name, "", 0, 0, 0};
+                const Options& options, const InstructionCounter& counter) {
+  Outcome outcome{.group = workload.group, .name = workload.name};
+  outcome.wall = workload.wall;
   base::TempDir dir;
   Side a(ours, workload, dir / "ours.db", options.rows);
   Side b(theirs, workload, dir / "theirs.db", options.rows);
-  std::vector<f64> ratios, ours_us, theirs_us;
+  std::vector<f64> ratios, ours_us, theirs_us, instructions;
   for (int round = 0; round <= options.rounds; round++) {
-    f64 first = round % 2 ? b.run() : a.run();
-    f64 second = round % 2 ? a.run() : b.run();
+    const bool theirs_first = round % 2 != 0;
+    Sample first = measure(theirs_first ? b : a, counter);
+    Sample second = measure(theirs_first ? a : b, counter);
     if (round == 0) continue;  // warms both up
-    ours_us.push_back(round % 2 ? second : first);
-    theirs_us.push_back(round % 2 ? first : second);
-    ratios.push_back(theirs_us.back() / ours_us.back());
+    const Sample& mine = theirs_first ? second : first;
+    const Sample& other = theirs_first ? first : second;
+    ours_us.push_back(mine.us);
+    theirs_us.push_back(other.us);
+    ratios.push_back(other.us / mine.us);
+    if (counter.works()) instructions.push_back(other.instructions / mine.instructions);
   }
   if (a.session().failed()) {
     outcome.problem = a.session().error();
@@ -96,9 +117,12 @@ Outcome compare(const Engine& ours, const Engine& theirs, const Workload& worklo
   } else if (a.session().digest() != b.session().digest()) {
     outcome.problem = "the engines gave different rows";
   }
-  outcome.ratio = median(ratios);
-  outcome.ours_us = median(ours_us);
-  outcome.theirs_us = median(theirs_us);
+  outcome.ratio = quantile(ratios, 0.5);
+  outcome.low = quantile(ratios, 0.25);
+  outcome.high = quantile(ratios, 0.75);
+  outcome.ours_us = quantile(ours_us, 0.5);
+  outcome.theirs_us = quantile(theirs_us, 0.5);
+  if (!instructions.empty()) outcome.instructions = quantile(instructions, 0.5);
   return outcome;
 }
 
@@ -125,31 +149,6 @@ bool parse(int argc, char** argv, Options* options) {
   return true;
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out + "\"";
-}
-
-base::Status write_json(const std::string& path, const std::vector<Outcome>& outcomes,
-                        const Engine& ours, const Engine& theirs, f64 mean) {
-  std::string text = "{\"ours\": " + quoted(ours.libversion()) +
-                     ", \"theirs\": " + quoted(theirs.libversion()) +
-                     ", \"geometric_mean\": " + std::to_string(mean) + ", \"workloads\": [\n";
-  for (size_t i = 0; i < outcomes.size(); i++) {
-    const Outcome& o = outcomes[i];
-    text += "  {\"group\": " + quoted(o.group) + ", \"name\": " + quoted(o.name) +
-            ", \"ratio\": " + std::to_string(o.ratio) +
-            ", \"ours_us\": " + std::to_string(o.ours_us) +
-            ", \"theirs_us\": " + std::to_string(o.theirs_us) +
-            ", \"problem\": " + quoted(o.problem) + "}" + (i + 1 < outcomes.size() ? ",\n" : "\n");
-  }
-  return base::write_file(path, text + "]}\n");
-}
-
 int run(const Options& options) {
   // Theirs first: a name without a slash would find ours, which answers to the same name, if it
   // were loaded already.
@@ -164,39 +163,32 @@ int run(const Options& options) {
     std::fprintf(stderr, "db_bench: both names lead to one library; give two different ones\n");
     return 2;
   }
-  std::printf("ours: %s (%s)\ntheirs: %s (%s)\n%lld rows, median of %d rounds\n\n",
-              options.ours.c_str(), (*ours)->libversion(), options.theirs.c_str(),
-              (*theirs)->libversion(), static_cast<long long>(options.rows), options.rounds);
-  std::printf("%-10s %-36s %8s %12s %12s\n", "group", "workload", "ratio", "ours us/op",
-              "theirs us/op");
+  const InstructionCounter counter;
+  const RunFacts facts{.ours = options.ours,
+                       .theirs = options.theirs,
+                       .our_version = (*ours)->libversion(),
+                       .their_version = (*theirs)->libversion(),
+                       .rows = options.rows,
+                       .rounds = options.rounds,
+                       .counts_instructions = counter.works()};
+  print_head(facts);
   std::vector<Outcome> outcomes;
-  f64 logs = 0;
-  int counted = 0;
+  bool complete = true;
   for (const Workload& workload : all_workloads()) {
     if ((workload.group + " " + workload.name).find(options.filter) == std::string::npos) continue;
-    outcomes.push_back(compare(**ours, **theirs, workload, options));
-    const Outcome& o = outcomes.back();
-    if (o.problem.empty()) {
-      std::printf("%-10s %-36s %7.2fx %12.2f %12.2f\n", o.group.c_str(), o.name.c_str(), o.ratio,
-                  o.ours_us, o.theirs_us);
-      logs += std::log(o.ratio);
-      counted++;
-    } else {
-      std::printf("%-10s %-36s %8s %s\n", o.group.c_str(), o.name.c_str(), "-", o.problem.c_str());
-    }
-    std::fflush(stdout);
+    outcomes.push_back(compare(**ours, **theirs, workload, options, counter));
+    print_row(outcomes.back());
+    complete &= outcomes.back().problem.empty();
   }
-  f64 mean = counted > 0 ? std::exp(logs / counted) : 0;
-  std::printf("\n%d of %zu workloads compared, geometric mean %.2fx\n", counted, outcomes.size(),
-              mean);
+  print_summary(outcomes);
   if (!options.json.empty()) {
-    base::Status written = write_json(options.json, outcomes, **ours, **theirs, mean);
+    base::Status written = write_json(options.json, facts, outcomes);
     if (!written.ok()) {
       std::fprintf(stderr, "db_bench: %s\n", written.error().message().c_str());
       return 2;
     }
   }
-  return counted == static_cast<int>(outcomes.size()) ? 0 : 1;
+  return complete ? 0 : 1;
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 namespace bench {
 
-Session::Session(const Engine& engine, const std::string& path)
-    : engine_(engine), path_(path.empty() ? ":memory:" : path) {
+Session::Session(const Engine& engine, const std::string& path, u64 seed)
+    : engine_(engine), path_(path.empty() ? ":memory:" : path), rng_(seed) {
   reopen();
 }
 

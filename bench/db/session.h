@@ -31,8 +31,8 @@ class Statement {
 
 class Session {
  public:
-  // `path` empty: in memory.
-  Session(const Engine& engine, const std::string& path);
+  // `path` empty: in memory. `seed` starts rng().
+  Session(const Engine& engine, const std::string& path, u64 seed = 42);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -42,6 +42,7 @@ class Session {
   void query(const std::string& sql);
   void reopen();
   base::Rng& rng() { return rng_; }
+  const std::string& path() const { return path_; }
 
   u64 digest() const { return digest_; }
   void take(u64 value) { digest_ = (digest_ ^ value) * 0x9e3779b97f4a7c15; }
@@ -55,7 +56,7 @@ class Session {
   const Engine& engine_;
   std::string path_;
   sqlite3* handle_ = nullptr;
-  base::Rng rng_{42};
+  base::Rng rng_;
   u64 digest_ = 0;
   std::string error_;
 };

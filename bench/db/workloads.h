@@ -16,12 +16,17 @@ struct Workload {
   std::string group;
   std::string name;
   Place place = Place::kMemory;
-  bool wall = false;  // waiting counts: synced writes
+  bool wall = false;  // waiting counts: synced writes, threads
   std::function<void(Session&, i64 scale)> setup;
   std::function<i64(Session&, i64 scale)> run;
 };
 
 // `scale` is the number of rows of the main table.
 std::vector<Workload> all_workloads();
+
+// The parts of it, one file each.
+void add_reads(std::vector<Workload>& all);
+void add_writes(std::vector<Workload>& all);
+void add_mixes(std::vector<Workload>& all);
 
 }  // namespace bench
