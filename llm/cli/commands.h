@@ -28,6 +28,8 @@ int run_info(int argc, char** argv);
 int run_serve(int argc, char** argv);
 int run_bench(int argc, char** argv);
 int run_quantize(int argc, char** argv);
+int run_convert(int argc, char** argv);
+int run_pull(int argc, char** argv);
 
 // Options that every command with a model takes.
 struct ModelOptions {

@@ -1,6 +1,7 @@
 // fleetlm info: what a model file holds, for people or as JSON.
 #include "base/json.h"
 #include "llm/cli/commands.h"
+#include "llm/formats/hf_folder.h"
 
 #include <CLI/CLI.hpp>
 
@@ -50,11 +51,11 @@ int run_info(int argc, char** argv) {
   std::string path;
   bool json = false;
   bool tensors = false;
-  app.add_option("model", path, "a GGUF file")->required();
+  app.add_option("model", path, "a GGUF file or a Hugging Face folder")->required();
   app.add_flag("--json", json, "a JSON object instead of lines");
   app.add_flag("--tensors", tensors, "list every tensor");
   CLI11_PARSE(app, argc, argv);
-  const auto opened = Gguf::open(path);
+  const auto opened = open_model_file(path);
   if (!opened.ok()) return fail(opened.error());
   const Gguf& gguf = **opened;
   const base::Json info = summary(gguf);

@@ -9,12 +9,15 @@ namespace {
 constexpr const char* kHelp =
     "fleetlm: run and serve open language models on this machine.\n\n"
     "Usage: fleetlm COMMAND [options]\n\n"
-    "  chat MODEL.gguf            talk to a model in the terminal\n"
-    "  run MODEL.gguf -p TEXT     complete a text\n"
-    "  serve MODEL.gguf           serve it through the OpenAI API\n"
-    "  info MODEL.gguf            what a model file holds\n"
-    "  quantize FROM TO           rewrite a model with smaller weights\n"
-    "  bench MODEL.gguf           measure it on this machine\n\n"
+    "  chat MODEL                 talk to a model in the terminal\n"
+    "  run MODEL -p TEXT          complete a text\n"
+    "  serve MODEL                serve it through the OpenAI API\n"
+    "  info MODEL                 what a model holds\n"
+    "  bench MODEL                measure it on this machine\n"
+    "  pull URL TO                fetch a model; goes on where it was broken off\n"
+    "  convert FOLDER TO.gguf     write a Hugging Face folder as a GGUF file\n"
+    "  quantize FROM TO.gguf      rewrite a model with smaller weights\n\n"
+    "MODEL is a GGUF file, the first part of a split one, or a Hugging Face folder.\n"
     "fleetlm COMMAND --help explains a command; --version prints the version.\n";
 
 int usage(FILE* to, int code) {

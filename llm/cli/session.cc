@@ -1,8 +1,11 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "llm/cli/commands.h"
+#include "llm/formats/hf_folder.h"
+#include "llm/model/glm.h"
 #include "llm/model/ranked.h"
 #include "llm/speculation/dspark.h"
+#include "llm/speculation/mtp.h"
 #include "llm/speculation/ngram.h"
 
 #include <CLI/CLI.hpp>
@@ -14,9 +17,9 @@
 namespace llm {
 
 namespace {
-constexpr Command kCommands[] = {{"chat", run_chat},   {"run", run_run},
-                                 {"serve", run_serve}, {"info", run_info},
-                                 {"bench", run_bench}, {"quantize", run_quantize}};
+constexpr Command kCommands[] = {
+    {"chat", run_chat},   {"run", run_run},           {"serve", run_serve},     {"info", run_info},
+    {"bench", run_bench}, {"quantize", run_quantize}, {"convert", run_convert}, {"pull", run_pull}};
 }  // namespace
 
 std::span<const Command> commands() {
@@ -24,7 +27,7 @@ std::span<const Command> commands() {
 }
 
 void ModelOptions::add_to(CLI::App* app) {
-  app->add_option("model", path, "a GGUF file")->required();
+  app->add_option("model", path, "a GGUF file or a Hugging Face folder")->required();
   app->add_option("-t,--threads", threads, "threads; 0: one for each processor")
       ->check(CLI::Range(0, 1024));
   app->add_option("--ranks", ranks,
@@ -35,9 +38,10 @@ void ModelOptions::add_to(CLI::App* app) {
   app->add_option("--slots", slots, "conversations computed at once")->check(CLI::Range(1, 256));
   app->add_option("--cache-mb", cache_mb, "memory for the key-value cache")
       ->check(CLI::Range(1, 1 << 20));
-  app->add_option("--spec", speculation, "who guesses ahead: ngram, dspark or none")
-      ->check(CLI::IsMember({"ngram", "dspark", "none"}));
-  app->add_option("--draft", draft_path, "the DSpark draft, a GGUF file; implies --spec dspark");
+  app->add_option("--spec", speculation, "who guesses ahead: ngram, dspark, mtp or none")
+      ->check(CLI::IsMember({"ngram", "dspark", "mtp", "none"}));
+  app->add_option("--draft", draft_path,
+                  "the DSpark draft, a GGUF file or a folder; implies --spec dspark");
   app->add_option("--draft-layout", draft_layout, "anchor or shifted, when the draft does not say")
       ->check(CLI::IsMember({"anchor", "shifted"}));
   app->add_option("--confidence-min", confidence_min,
@@ -80,7 +84,7 @@ SamplingParams SamplingOptions::params() const {
 namespace {
 
 base::Status open_draft(const ModelOptions& options, Session* session) {
-  session->draft_file = TRY(Gguf::open(options.draft_path));
+  session->draft_file = TRY(open_model_file(options.draft_path));
   std::optional<bool> layout;
   if (!options.draft_layout.empty()) layout = options.draft_layout == "anchor";
   const DSparkConfig config = TRY(dspark_config(*session->draft_file, layout));
@@ -92,6 +96,16 @@ base::Status open_draft(const ModelOptions& options, Session* session) {
   base::log_info(
       "draft", "dspark",
       {{"block", config.block}, {"layout", config.sample_from_anchor ? "anchor" : "shifted"}});
+  return {};
+}
+
+base::Status open_mtp(Session* session) {
+  auto* glm = dynamic_cast<GlmModel*>(session->loaded.model.get());
+  if (glm == nullptr) {
+    return base::Error(base::ErrorCode::kInvalidArgument,
+                       "--spec mtp needs a GLM-5.2 model, in one process (--ranks 1)");
+  }
+  session->drafter = TRY(MtpDrafter::load(*session->loaded.source, glm));
   return {};
 }
 
@@ -131,6 +145,8 @@ base::Result<std::unique_ptr<Session>> open_session(const ModelOptions& options)
   session->chat = ChatTemplate::detect(session->loaded.chat_template, *session->loaded.tokenizer);
   if (!options.draft_path.empty() || options.speculation == "dspark") {
     TRY(open_draft(options, session.get()));
+  } else if (options.speculation == "mtp") {
+    TRY(open_mtp(session.get()));
   } else if (options.speculation == "ngram") {
     session->drafter = std::make_unique<NgramDrafter>(NgramDrafter::Options{});
   }

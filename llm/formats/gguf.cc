@@ -1,6 +1,7 @@
 #include "llm/formats/gguf.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace llm {
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr u64 kNameBytesMax = 64 * 1024;
 constexpr u32 kDimensionsMax = 4;
+constexpr i64 kPartsMax = 4096;
 
 Error bad(const std::string& what) {
   return Error(ErrorCode::kCorruption, "not a usable GGUF file: " + what);
@@ -257,24 +259,84 @@ class GgufParser {
   std::vector<u64> sizes_;
 };
 
+namespace {
+
+// Of path "x-00002-of-00005.gguf", part `number` is "x-0000N-of-00005.gguf"; "" for other names.
+std::string part_path(const std::string& path, i64 number, i64 count) {
+  char tail[64];
+  std::snprintf(tail, sizeof tail, "-of-%05lld.gguf", static_cast<long long>(count));
+  constexpr size_t kDigits = 6;  // "-00002"
+  if (!path.ends_with(tail) || path.size() < std::string_view(tail).size() + kDigits) return "";
+  const size_t stem = path.size() - std::string_view(tail).size() - kDigits;
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "-%05lld", static_cast<long long>(number));
+  return path.substr(0, stem) + digits + tail;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Gguf>> Gguf::open(const std::string& path) {
   auto file = TRY(MappedFile::open(path));
   auto parsed = parse(file->bytes());
   if (!parsed.ok()) return std::move(parsed).error().with(path);
   auto gguf = std::move(parsed).value();
-  gguf->file_ = std::move(file);
+  gguf->files_.push_back(std::move(file));
+  const i64 count = gguf->integer("split.count").value_or(1);
+  if (count <= 1) return gguf;
+  const i64 number = gguf->integer("split.no").value_or(-1);
+  if (count > kPartsMax || number < 0 || number >= count ||
+      part_path(path, number + 1, count) != path) {
+    return Error(ErrorCode::kInvalidArgument,
+                 path + " is part of a split model, but is not named ...-00001-of-0000N.gguf");
+  }
+  if (number > 0) return open(part_path(path, 1, count));
+  TRY(gguf->add_parts(path, count));
   return gguf;
+}
+
+Status Gguf::add_parts(const std::string& path, i64 count) {
+  for (i64 number = 2; number <= count; ++number) {
+    const std::string name = part_path(path, number, count);
+    auto file = TRY(MappedFile::open(name));
+    auto parsed = parse(file->bytes());
+    if (!parsed.ok()) return std::move(parsed).error().with(name);
+    Gguf& part = **parsed;
+    if (part.integer("split.count") != count || part.integer("split.no") != number - 1) {
+      return bad(name + " does not belong to " + path);
+    }
+    for (const TensorView& tensor : part.tensors_) TRY(add_tensor(tensor));
+    file_bytes_ += part.file_bytes_;
+    files_.push_back(std::move(file));
+  }
+  const auto total = integer("split.tensors.count");
+  if (total && *total != static_cast<i64>(tensors_.size())) {
+    return bad("the parts of " + path + " do not hold all its tensors");
+  }
+  return {};
+}
+
+Status Gguf::parse_header(base::ByteView header) {
+  bytes_ = header;
+  file_bytes_ = header.size();
+  return GgufParser(this).run();
+}
+
+Status Gguf::add_tensor(TensorView tensor) {
+  if (!tensor_index_.emplace(tensor.name, tensors_.size()).second) {
+    return bad("tensor " + tensor.name + " appears twice");
+  }
+  tensors_.push_back(std::move(tensor));
+  return {};
 }
 
 Result<std::unique_ptr<Gguf>> Gguf::parse(base::ByteView bytes) {
   auto gguf = std::make_unique<Gguf>();
-  gguf->bytes_ = bytes;
-  TRY(GgufParser(gguf.get()).run());
+  TRY(gguf->parse_header(bytes));
   return gguf;
 }
 
 const TensorView* Gguf::find(std::string_view name) const {
-  const auto it = tensor_index_.find(name);
+  const auto it = tensor_index_.find(std::string(name));
   return it == tensor_index_.end() ? nullptr : &tensors_[it->second];
 }
 

@@ -47,6 +47,8 @@ struct GgufValue {
 
 class Gguf : public TensorSource {
  public:
+  // A file named ...-00001-of-0000N.gguf is opened with its N - 1 brothers: the metadata of the
+  // first, the tensors of all.
   static base::Result<std::unique_ptr<Gguf>> open(const std::string& path);
   // Reads from memory that outlives the object; for tests and fuzzing.
   static base::Result<std::unique_ptr<Gguf>> parse(base::ByteView bytes);
@@ -70,16 +72,24 @@ class Gguf : public TensorSource {
   const std::vector<i64>* integers(std::string_view key) const;
   const std::vector<f64>* numbers(std::string_view key) const;
 
-  u64 file_bytes() const { return bytes_.size(); }
+  u64 file_bytes() const { return file_bytes_; }
+
+ protected:
+  // For sources that only look like a GGUF file: metadata from a header, tensors one by one.
+  base::Status parse_header(base::ByteView header);
+  base::Status add_tensor(TensorView tensor);
+  void set_file_bytes(u64 bytes) { file_bytes_ = bytes; }
 
  private:
   friend class GgufParser;
-  std::shared_ptr<const MappedFile> file_;
+  base::Status add_parts(const std::string& path, i64 count);
+  std::vector<std::shared_ptr<const MappedFile>> files_;  // several for a split model
   base::ByteView bytes_;
+  u64 file_bytes_ = 0;
   std::vector<Pair> pairs_;
   std::vector<TensorView> tensors_;
   std::unordered_map<std::string_view, size_t> pair_index_;
-  std::unordered_map<std::string_view, size_t> tensor_index_;
+  std::unordered_map<std::string, size_t> tensor_index_;
 };
 
 }  // namespace llm

@@ -1,5 +1,6 @@
 #include "llm/formats/gguf.h"
 
+#include "base/files.h"
 #include "base/random.h"
 #include "llm/formats/gguf_writer.h"
 
@@ -89,6 +90,41 @@ TEST(Gguf, RefusesDuplicateNamesAndOverlappingTensors) {
   ASSERT_NE(info, std::string::npos);
   base::store_le<u64>(file.data() + info + 9 + 4 + 8 + 4, 0);  // b's offset onto a
   EXPECT_FALSE(Gguf::parse(base::as_bytes(file)).ok());
+}
+
+// Part `number` of `count`, with one tensor of its own.
+std::string part_of_model(u32 number, u32 count, const char* tensor) {
+  static const std::vector<f32> data = {1, 2, 3};
+  GgufWriter writer;
+  if (number == 0) writer.set_text("general.architecture", "llama");
+  writer.set_u32("split.no", number);
+  writer.set_u32("split.count", count);
+  writer.set_u32("split.tensors.count", count);
+  writer.add_tensor(tensor, DType::kF32, {3},
+                    {reinterpret_cast<const u8*>(data.data()), data.size() * 4});
+  return writer.to_string();
+}
+
+TEST(Gguf, ASplitModelIsReadFromAnyOfItsParts) {
+  base::TempDir folder;
+  const std::string first = folder / "m-00001-of-00002.gguf";
+  const std::string second = folder / "m-00002-of-00002.gguf";
+  ASSERT_TRUE(base::write_file(first, part_of_model(0, 2, "a")).ok());
+  EXPECT_FALSE(Gguf::open(first).ok()) << "its brother is missing";
+  ASSERT_TRUE(base::write_file(second, part_of_model(1, 2, "b")).ok());
+  for (const std::string& path : {first, second}) {
+    const auto gguf = Gguf::open(path).value();
+    EXPECT_EQ(gguf->text("general.architecture"), "llama");
+    ASSERT_NE(gguf->find("b"), nullptr);
+    EXPECT_EQ(base::load_le<f32>(gguf->find("b")->bytes.data() + 8), 3.0f);
+    EXPECT_EQ(gguf->tensors().size(), 2u);
+  }
+  ASSERT_TRUE(base::write_file(second, part_of_model(1, 3, "b")).ok());
+  EXPECT_FALSE(Gguf::open(first).ok()) << "a part of another model";
+  ASSERT_TRUE(base::write_file(second, part_of_model(1, 2, "a")).ok());
+  EXPECT_FALSE(Gguf::open(first).ok()) << "the same tensor twice";
+  ASSERT_TRUE(base::write_file(folder / "renamed.gguf", part_of_model(0, 2, "a")).ok());
+  EXPECT_FALSE(Gguf::open(folder / "renamed.gguf").ok());
 }
 
 }  // namespace

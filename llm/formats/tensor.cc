@@ -72,4 +72,9 @@ std::string TensorView::shape_text() const {
   return text + "]";
 }
 
+base::Result<base::ByteView> TensorSource::rows(const TensorView& tensor, u64 begin, u64 end,
+                                                std::vector<u8>*) const {
+  return tensor.bytes.subspan(begin * tensor.row_bytes(), (end - begin) * tensor.row_bytes());
+}
+
 }  // namespace llm

@@ -65,6 +65,10 @@ class TensorSource {
   // Null when there is none of that name.
   virtual const TensorView* find(std::string_view name) const = 0;
   virtual const std::vector<TensorView>& tensors() const = 0;
+  // The bytes of rows [begin, end) of one of its tensors: in the file where they lie there as they
+  // are, else made in `scratch`. A source that makes some gives those tensors no `bytes`.
+  virtual base::Result<base::ByteView> rows(const TensorView& tensor, u64 begin, u64 end,
+                                            std::vector<u8>* scratch) const;
 };
 
 }  // namespace llm

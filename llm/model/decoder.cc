@@ -20,7 +20,7 @@ void Decoder::set_shape(f32 eps, i32 rope_dim, f64 rope_base) {
 
 Status Decoder::load_ends(WeightReader* reader, i32 vocab, i32 hidden) {
   embedding_ =
-      TRY(reader->tensor("token_embd.weight", static_cast<u64>(vocab), static_cast<u64>(hidden)));
+      TRY(reader->table("token_embd.weight", static_cast<u64>(vocab), static_cast<u64>(hidden)));
   final_norm_ = TRY(reader->vector("output_norm.weight", hidden));
   const bool tied = !reader->has("output.weight");
   head_groups_ = share_of((vocab + 15) / 16, crew_.rank(), crew_.ranks());
@@ -71,6 +71,7 @@ void Decoder::reserve(const Capacity& capacity) {
   }
   logit_rows_.resize(static_cast<size_t>(capacity.logit_rows));
   if (!capture_layers_.empty()) capture_inputs(capture_layers_);
+  if (keeps_states_) states_ = AlignedArray<f32>(rows * hidden);
   reserve_layers();
 }
 
@@ -96,8 +97,13 @@ void Decoder::embed(i32 token, f32* out) const {
 }
 
 void Decoder::forward(const Step& step) {
+  run_pass(step, {0, info_.layers, &final_norm_, &head_});
+}
+
+void Decoder::run_pass(const Step& step, const Pass& pass) {
   CHECK(step.count > 0 && step.count <= capacity_.rows);
   step_ = &step;
+  pass_ = pass;
   logit_count_ = 0;
   for (i32 i = 0; i < step.count; ++i) {
     if (!step.rows[i].logits) continue;
@@ -121,10 +127,11 @@ i32 Decoder::argmax(i32 j) const {
 void Decoder::run_thread(i32 thread) {
   start_rows(thread);
   crew_.barrier();
-  for (i32 i = 0; i < info_.layers; ++i) {
+  for (i32 i = pass_.first; i < pass_.end; ++i) {
     capture(i, thread);
     run_layer(i, thread);
   }
+  if (keeps_states_ && pass_.first == 0) save_states(thread);
   if (logit_count_ > 0) head_rows(thread);
   crew_.meet();
 }
@@ -142,9 +149,22 @@ void Decoder::start_rows(i32 thread) {
   for (i32 row = mine.begin; row < mine.end; ++row) {
     angles_.set(row, step_->rows[row].position);
   }
-  const Share rows = own_residual() ? Share{0, count()} : mine;
+  start_residual(thread);
+}
+
+void Decoder::start_residual(i32 thread) {
+  const Share rows = residual_rows(thread);
   for (i32 row = rows.begin; row < rows.end; ++row) {
     embed(step_->rows[row].token, residual(row, thread));
+  }
+}
+
+void Decoder::save_states(i32 thread) {
+  receive(thread);
+  const Share rows = rows_of(thread);
+  for (i32 row = rows.begin; row < rows.end; ++row) {
+    kernels_.rms_norm(residual(row, thread), final_norm_.data(), eps_, info_.hidden,
+                      states_.data() + static_cast<i64>(row) * info_.hidden);
   }
 }
 
@@ -234,7 +254,7 @@ void Decoder::receive(i32 thread) {
   if (!tuning_.comm) return receive_apart(thread);
   const f32* slots[RankGroup::kRanksMax];
   find_partials(lane.sums - 1, slots);
-  const Share rows = own_residual() ? Share{0, count()} : rows_of(thread);
+  const Share rows = residual_rows(thread);
   for (i32 row = rows.begin; row < rows.end; ++row) {
     add_partials(slots, static_cast<i64>(row) * info_.hidden, info_.hidden, &lane,
                  residual(row, thread));
@@ -287,19 +307,21 @@ void Decoder::head_rows(i32 thread) {
   // A row of a wide step has just been brought up to date by another thread.
   if (!own_residual()) crew_.barrier();
   const ActRows& x = alone ? lanes_[static_cast<size_t>(thread)].normed : normed_;
+  if (thread == 0) head_alone_ = alone;
+  const PackedMatrix& head = *pass_.head;
   const Share mine = alone ? Share{0, logit_count_} : share_of(logit_count_, thread, threads);
   for (i32 j = mine.begin; j < mine.end; ++j) {
-    kernels_.rms_norm(residual(logit_rows_[static_cast<size_t>(j)], thread), final_norm_.data(),
+    kernels_.rms_norm(residual(logit_rows_[static_cast<size_t>(j)], thread), pass_.norm->data(),
                       eps_, info_.hidden, x.row(j));
   }
   barrier_unless_fused();
-  if (head_.quantised()) x.quantize(kernels_, mine.begin, mine.end);
+  if (head.quantised()) x.quantize(kernels_, mine.begin, mine.end);
   if (!alone) crew_.barrier();
   const i32 first = crew_.rank() == 0 ? 0 : head_groups_.begin;  // of the groups held here
   const Share part = share_of(head_groups_.end - head_groups_.begin, thread, threads);
   const Share groups{head_groups_.begin + part.begin, head_groups_.begin + part.end};
   if (groups.begin < groups.end) {
-    kernels_.gemm(head_.view(), groups.begin - first, groups.end - first, x.view(), logit_count_,
+    kernels_.gemm(head.view(), groups.begin - first, groups.end - first, x.view(), logit_count_,
                   logits_ + first * 16, logit_stride_);
   }
   barrier_unless_fused();

@@ -44,6 +44,29 @@ class Decoder : public Model {
 
   virtual void reserve_layers() = 0;
   virtual void run_layer(i32 index, i32 thread) = 0;
+  // Writes the residual that the first layer reads, in the rows that this thread may read.
+  virtual void start_residual(i32 thread);
+
+  // What a pass over a step goes through: layers [first, end), then a norm and a head.
+  struct Pass {
+    i32 first, end;
+    const std::vector<f32>* norm;
+    const PackedMatrix* head;
+  };
+  void run_pass(const Step& step, const Pass& pass);
+  // Keeps what the final norm makes of every row of forward(). REQUIRES: before reserve().
+  void keep_states() { keeps_states_ = true; }
+  const f32* kept_state(i32 row) const {
+    return states_.data() + static_cast<i64>(row) * info_.hidden;
+  }
+  // What the head read for the j-th row that wanted logits, [hidden].
+  const f32* head_input(i32 j) const { return (head_alone_ ? lanes_[0].normed : normed_).row(j); }
+  const PackedMatrix& own_head() const { return head_; }
+  // The rows of the residual that this thread may read, and one of them.
+  Share residual_rows(i32 thread) const {
+    return own_residual() ? Share{0, count()} : rows_of(thread);
+  }
+  f32* residual(i32 row, i32 thread) const;
 
   // The residual, normed (and quantised), in rows that this thread may read.
   const ActRows& normed(const std::vector<f32>& weight, bool quantise, i32 thread);
@@ -100,7 +123,7 @@ class Decoder : public Model {
     return tuning_.comm ? slot(crew_.rank(), lane.sums) : unsent_.data();
   }
   bool own_residual() const { return narrow() && tuning_.comm; }
-  f32* residual(i32 row, i32 thread) const;
+  void save_states(i32 thread);
   f32* visible_floats(u64 count);
 
   f32 eps_ = 0;
@@ -125,6 +148,10 @@ class Decoder : public Model {
   Best* best_ = nullptr;  // [logit rows][all threads]
   std::vector<i32> logit_rows_;
   i32 logit_count_ = 0;
+  Pass pass_{};
+  bool head_alone_ = false;
+  bool keeps_states_ = false;
+  AlignedArray<f32> states_;  // [rows][hidden]
   std::vector<i32> capture_layers_;
   AlignedArray<f32> captured_;
 };

@@ -104,7 +104,8 @@ Result<GlmModel::Layer> GlmModel::read_layer(WeightReader* reader, i32 index) co
   const GlmConfig& c = config_;
   const std::string at = "blk." + std::to_string(index) + ".";
   Layer l;
-  l.indexed = c.full_indexer[static_cast<size_t>(index)];
+  // The layer for multi-token prediction, past the others, has an indexer of its own.
+  l.indexed = index >= c.layers || c.full_indexer[static_cast<size_t>(index)];
   TRY(read_attention(reader, at, &l));
   l.ffn_norm = TRY(reader->vector(at + "ffn_norm.weight", c.hidden));
   if (index < c.dense_layers) {
@@ -154,8 +155,14 @@ void GlmModel::reserve_layers() {
   const i64 rows = capacity_.rows;
   const i64 page_rows = static_cast<i64>(capacity_.pages) * kPageTokens;
   const auto indexers = std::count(c.full_indexer.begin(), c.full_indexer.end(), true);
-  cache_ = AlignedBytes(size(page_rows * c.layers, cached_stride() * element_));
-  index_cache_ = AlignedBytes(size(page_rows * indexers, c.index_dim * element_));
+  // The last layer's part of a cache is the last, so that it alone can be longer.
+  const i64 extra = mtp_ ? page_rows + kMtpSpare * kPageTokens : 0;
+  cache_ = AlignedBytes(size(page_rows * c.layers + extra, cached_stride() * element_));
+  index_cache_ = AlignedBytes(size(page_rows * indexers + extra, c.index_dim * element_));
+  if (mtp_) {
+    mtp_->joined = ActRows(capacity_.rows, 2 * c.hidden);
+    mtp_->residual = AlignedArray<f32>(size(rows, c.hidden));
+  }
   low_ = AlignedArray<f32>(size(rows, c.q_rank + c.cached()));
   query_ = AlignedArray<f32>(size(rows, heads() * c.key()));
   index_query_ = AlignedArray<f32>(size(rows, c.index_heads * c.index_dim));

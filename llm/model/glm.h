@@ -15,11 +15,13 @@
 // Split over processes, each has some heads, some experts and some columns of the dense and shared
 // feed-forwards; the low-rank products, the indexer, the router and the cache are on every rank.
 //
-// glm.cc loads and reserves, glm_attention.cc and glm_ffn.cc compute.
+// glm.cc loads and reserves, glm_attention.cc, glm_ffn.cc and glm_mtp.cc compute.
 #pragma once
 
 #include "llm/model/decoder.h"
 #include "llm/model/glm_config.h"
+
+#include <optional>
 
 namespace llm {
 
@@ -30,6 +32,23 @@ class GlmModel : public Decoder {
                                                       Crew* crew);
   // The positions that row `row` of the last step attended to in the last layer; for tests.
   std::vector<i32> selected(i32 row) const;
+
+  // Multi-token prediction: one more layer that reads this model's final state at position p and
+  // the token at p + 1 and guesses the token at p + 2. Its cache has kMtpSpare pages beyond those
+  // of the capacity, for guesses that are dropped again. In one process only.
+  static constexpr i32 kMtpSpare = 256;
+  // Reads the layer's weights and keeps the states it needs from now on. REQUIRES: before
+  // reserve(). Errors: kNotFound when the model has no such layer.
+  base::Status enable_mtp(const TensorSource& source);
+  // The state after the final norm of row i of the last forward(), [hidden].
+  const f32* state(i32 row) const { return kept_state(row); }
+  // Row i of `step` holds the token at position + 1; `states[i]` the state at its position. Logits
+  // and argmax are those of the rows that want them, as after forward().
+  void forward_mtp(const Step& step, const f32* const* states);
+  // A page of the spare ones. REQUIRES: slot < kMtpSpare.
+  i32 spare_page(i32 slot) const { return capacity_.pages + slot; }
+  // What the layer hands on: its output after its norm, of the j-th row that wanted logits.
+  const f32* mtp_state(i32 j) const { return head_input(j); }
 
  private:
   struct Ffn {
@@ -80,6 +99,7 @@ class GlmModel : public Decoder {
   void reserve_layers() override;
   void reserve_scratch();
   void run_layer(i32 index, i32 thread) override;
+  void start_residual(i32 thread) override;
 
   void attention(const Layer& layer, i32 index, i32 thread);
   void project(const Layer& layer, const ActRows& x, i32 thread);
@@ -118,7 +138,16 @@ class GlmModel : public Decoder {
   // Of the whole model; then this rank's part. Heads below are numbered within it.
   Leaves value_columns_, ffn_columns_, shared_columns_, expert_leaves_;
   Share heads_{}, ffn_{}, shared_{}, experts_{};
-  std::vector<Layer> layers_;
+  std::vector<Layer> layers_;  // with multi-token prediction, its layer is the last
+  struct Mtp {
+    std::vector<f32> token_norm, state_norm, final_norm;
+    PackedMatrix join;  // [token | state] to hidden
+    PackedMatrix head;  // empty: the model's own
+    ActRows joined;
+    AlignedArray<f32> residual;          // [rows][hidden]
+    const f32* const* states = nullptr;  // of the pass that runs; null in forward()
+  };
+  std::optional<Mtp> mtp_;
   std::vector<i32> index_place_;  // per layer: which indexer cache
 
   AlignedBytes cache_, index_cache_;  // [layer][page][16][values, padded]

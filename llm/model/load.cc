@@ -1,5 +1,6 @@
 #include "llm/model/load.h"
 
+#include "llm/formats/hf_folder.h"
 #include "llm/model/glm.h"
 #include "llm/model/llama.h"
 
@@ -11,11 +12,16 @@ using base::Result;
 
 namespace {
 
-std::string base_name(const std::string& path) {
+std::string base_name(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   const size_t slash = path.find_last_of('/');
   std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
   return name;
+}
+
+EpsilonProfile epsilon_profile(const Gguf& gguf) {
+  return gguf.text("fleetlm.epsilons") == "hf" ? EpsilonProfile::kHf : EpsilonProfile::kGguf;
 }
 
 }  // namespace
@@ -23,13 +29,13 @@ std::string base_name(const std::string& path) {
 Result<LoadedModel> load_model(const std::string& path, Precision precision, Crew* crew) {
   LoadedModel loaded;
   loaded.name = base_name(path);
-  auto gguf = TRY(Gguf::open(path));
+  auto gguf = TRY(open_model_file(path));
   const std::string arch(gguf->text("general.architecture").value_or(""));
   if (arch == "llama" || arch == "qwen2" || arch == "qwen3") {
     const LlamaConfig config = TRY(llama_config(*gguf));
     loaded.model = TRY(LlamaModel::load(*gguf, config, precision, crew));
   } else if (arch == "glm-dsa") {
-    const GlmConfig config = TRY(glm_config(*gguf, EpsilonProfile::kGguf));
+    const GlmConfig config = TRY(glm_config(*gguf, epsilon_profile(*gguf)));
     loaded.model = TRY(GlmModel::load(*gguf, config, precision, crew));
   } else {
     return Error(

@@ -25,6 +25,14 @@ Result<const TensorView*> WeightReader::tensor(const std::string& name, u64 rows
   return found;
 }
 
+Result<const TensorView*> WeightReader::table(const std::string& name, u64 rows, u64 cols) const {
+  const TensorView* found = TRY(tensor(name, rows, cols));
+  if (found->bytes.empty()) {
+    return Error(ErrorCode::kUnsupported, "tensor " + name + " must be stored unscaled");
+  }
+  return found;
+}
+
 Result<PackedMatrix> WeightReader::matrix(const std::string& name, i32 rows, i32 cols) {
   return part(name, rows, {0, rows}, cols, {0, cols});
 }
@@ -37,10 +45,19 @@ Result<PackedMatrix> WeightReader::slice(const std::string& name, i32 index, i32
 Result<PackedMatrix> WeightReader::part(const std::string& name, i32 rows, Share mine, i32 cols,
                                         Share my_cols) {
   const TensorView* found = TRY(tensor(name, static_cast<u64>(rows), static_cast<u64>(cols)));
-  PackedMatrix packed = TRY(
-      PackedMatrix::from_tensor(*found, precision_,
-                                {static_cast<u64>(mine.begin), static_cast<u64>(mine.end),
-                                 static_cast<u64>(my_cols.begin), static_cast<u64>(my_cols.end)}));
+  PackedMatrix::Part wanted{static_cast<u64>(mine.begin), static_cast<u64>(mine.end),
+                            static_cast<u64>(my_cols.begin), static_cast<u64>(my_cols.end)};
+  TensorView made;
+  std::vector<u8> scratch;
+  if (found->bytes.empty()) {  // not in the file as it is: these rows alone
+    made = *found;
+    made.bytes = TRY(source_.rows(*found, wanted.row_begin, wanted.row_end, &scratch));
+    made.shape = {wanted.row_end - wanted.row_begin, static_cast<u64>(cols)};
+    wanted.row_end -= wanted.row_begin;
+    wanted.row_begin = 0;
+    found = &made;
+  }
+  PackedMatrix packed = TRY(PackedMatrix::from_tensor(*found, precision_, wanted));
   bytes_ += packed.bytes();
   parameters_ +=
       static_cast<u64>(mine.end - mine.begin) * static_cast<u64>(my_cols.end - my_cols.begin);
@@ -55,7 +72,9 @@ Result<std::vector<f32>> WeightReader::vector(const std::string& name, i32 size)
                  "the model has no vector " + name + " of " + std::to_string(size) + " values");
   }
   std::vector<f32> values(static_cast<size_t>(size));
-  dequantize(found->type, found->bytes.data(), values);
+  std::vector<u8> scratch;
+  const base::ByteView bytes = TRY(source_.rows(*found, 0, found->rows(), &scratch));
+  dequantize(found->type, bytes.data(), values);
   bytes_ += values.size() * sizeof(f32);
   parameters_ += values.size();
   return values;

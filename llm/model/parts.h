@@ -30,13 +30,16 @@ class WeightReader {
   base::Result<PackedMatrix> slice(const std::string& name, i32 index, i32 count, i32 rows,
                                    i32 cols);
   bool has(const std::string& name) const { return source_.find(name) != nullptr; }
-  base::Result<const TensorView*> tensor(const std::string& name, u64 rows, u64 cols) const;
+  // A matrix whose rows are looked up one by one in the file's own bytes.
+  base::Result<const TensorView*> table(const std::string& name, u64 rows, u64 cols) const;
 
   u64 bytes() const { return bytes_; }
   u64 parameters() const { return parameters_; }
   Precision precision() const { return precision_; }
 
  private:
+  base::Result<const TensorView*> tensor(const std::string& name, u64 rows, u64 cols) const;
+
   const TensorSource& source_;
   Precision precision_;
   u64 bytes_ = 0;

@@ -81,6 +81,7 @@ struct TinyGlm {
   u32 nope = 24, rope = 32, value = 20, experts = 8, experts_used = 2, expert_ffn = 32, ffn = 96;
   u32 index_heads = 16, index_dim = 64, index_top_k = 8;
   std::vector<bool> full_indexer = {true, true, false, false, true, false};
+  bool mtp = false;
 };
 
 inline std::string random_glm_file(const TinyGlm& s, DType type, u64 seed) {
@@ -93,7 +94,8 @@ inline std::string random_glm_file(const TinyGlm& s, DType type, u64 seed) {
   set("vocab_size", s.vocab);
   set("context_length", 512);
   set("embedding_length", s.hidden);
-  set("block_count", s.layers);
+  set("block_count", s.layers + (s.mtp ? 1 : 0));
+  set("nextn_predict_layers", s.mtp ? 1 : 0);
   set("feed_forward_length", s.ffn);
   set("expert_feed_forward_length", s.expert_ffn);
   set("expert_count", s.experts);
@@ -130,8 +132,14 @@ inline std::string random_glm_file(const TinyGlm& s, DType type, u64 seed) {
   matrix("token_embd.weight", {s.vocab, s.hidden});
   matrix("output.weight", {s.vocab, s.hidden});
   norm("output_norm.weight", s.hidden);
-  for (u32 i = 0; i < s.layers; ++i) {
+  for (u32 i = 0; i < s.layers + (s.mtp ? 1 : 0); ++i) {
     const std::string at = "blk." + std::to_string(i) + ".";
+    if (i == s.layers) {
+      norm(at + "nextn.enorm.weight", s.hidden);
+      norm(at + "nextn.hnorm.weight", s.hidden);
+      norm(at + "nextn.shared_head_norm.weight", s.hidden);
+      matrix(at + "nextn.eh_proj.weight", {s.hidden, 2 * s.hidden});
+    }
     norm(at + "attn_norm.weight", s.hidden);
     norm(at + "ffn_norm.weight", s.hidden);
     matrix(at + "attn_q_a.weight", {s.q_rank, s.hidden});
@@ -142,7 +150,7 @@ inline std::string random_glm_file(const TinyGlm& s, DType type, u64 seed) {
     matrix(at + "attn_k_b.weight", {s.heads, s.latent, s.nope});
     matrix(at + "attn_v_b.weight", {s.heads, s.value, s.latent});
     matrix(at + "attn_output.weight", {s.hidden, s.heads * s.value});
-    if (s.full_indexer[i]) {
+    if (i == s.layers || s.full_indexer[i]) {
       matrix(at + "indexer.attn_q_b.weight", {s.index_heads * s.index_dim, s.q_rank});
       matrix(at + "indexer.attn_k.weight", {s.index_dim, s.hidden});
       tensors.add(at + "indexer.proj.weight", DType::kF32, {s.index_heads, s.hidden}, 0.3f);

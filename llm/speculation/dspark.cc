@@ -117,8 +117,8 @@ Status DSparkDrafter::load_weights(const TensorSource& source) {
   }
   const i32 vocab = target_.info().vocab;
   if (c.markov_rank > 0) {
-    markov_in_ = TRY(reader.tensor("markov_w1.weight", static_cast<u64>(vocab),
-                                   static_cast<u64>(c.markov_rank)));
+    markov_in_ = TRY(
+        reader.table("markov_w1.weight", static_cast<u64>(vocab), static_cast<u64>(c.markov_rank)));
     markov_out_ = TRY(reader.matrix("markov_w2.weight", vocab, c.markov_rank));
   }
   if (reader.has("conf_proj.weight")) {

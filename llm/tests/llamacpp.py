@@ -70,10 +70,13 @@ class Library:
 
 
 class Model:
-    def __init__(self, library, path, context=512, threads=2, exact=False):
+    def __init__(self, library, path, context=512, threads=2, exact=False, mtp=False):
+        """`mtp`: the model's layer for multi-token prediction instead of the model."""
         self.lib = library
         llama = library.llama
         params = llama.llama_model_default_params()
+        if mtp:
+            params.bytes[77] = 1  # load that layer
         llama.llama_model_load_from_file.argtypes = [ctypes.c_char_p, Blob]
         self.model = llama.llama_model_load_from_file(str(path).encode(), params)
         if not self.model:
@@ -84,6 +87,8 @@ class Model:
         cp.set_i32(2, context)
         cp.set_i32(7, threads)
         cp.set_i32(8, threads)
+        if mtp:
+            cp.set_i32(9, 1)
         if exact:
             cp.set_i32(13, 0)   # no flash attention
             cp.set_i32(26, 0)   # 32-bit cache
@@ -112,8 +117,9 @@ class Model:
         self.lib.llama.llama_get_memory.argtypes = [ctypes.c_void_p]
         fn(self.lib.llama.llama_get_memory(self.ctx), True)
 
-    def decode(self, tokens, start=0, every=True):
-        """Runs the tokens at positions start...; logits with `every`, else of the last only."""
+    def decode(self, tokens, start=0, every=True, states=None):
+        """Runs the tokens at positions start...; logits with `every`, else of the last only. `states`: bytes
+        of a float vector beside each token, for multi-token prediction."""
         n = len(tokens)
         token = (ctypes.c_int32 * n)(*tokens)
         pos = (ctypes.c_int32 * n)(*range(start, start + n))
@@ -121,7 +127,8 @@ class Model:
         seq = (ctypes.c_int32 * 1)(0)
         seqs = (ctypes.c_void_p * n)(*([ctypes.addressof(seq)] * n))
         flags = (ctypes.c_int8 * n)(*[1 if every or i == n - 1 else 0 for i in range(n)])
-        batch = Batch(n, ctypes.addressof(token), None, ctypes.addressof(pos),
+        embd = ctypes.create_string_buffer(states, len(states)) if states else None
+        batch = Batch(n, ctypes.addressof(token), ctypes.addressof(embd) if states else None, ctypes.addressof(pos),
                       ctypes.addressof(n_seq), ctypes.addressof(seqs), ctypes.addressof(flags))
         fn = self.lib.llama.llama_decode
         fn.argtypes = [ctypes.c_void_p, Batch]

@@ -48,6 +48,54 @@ def blocks(library):
         check("blocks " + name, bytes(out) == mine, "%d blocks" % count)
 
 
+def quantised(library):
+    """Encoding: the same bytes for the plain types, at most a tenth more error for the K types, whose encoder is
+    a search."""
+    rng = random.Random(4)
+    values = array.array("f", (rng.gauss(0, 1) * rng.choice([0.01, 1, 30]) for _ in range(256 * 64)))
+    raw = values.tobytes()
+    for name, kind, symbol, exact in [("q8_0", 8, "q8_0", True), ("q4_0", 2, "q4_0", True), ("q4_1", 3, "q4_1", True),
+                                      ("q4_k", 12, "q4_K", False), ("q5_k", 13, "q5_K", False), ("q6_k", 14, "q6_K", False),
+                                      ("f16", 1, "f16", True), ("bf16", 30, "bf16", True)]:
+        mine = run("quantize", name, input=raw)
+        out = ctypes.create_string_buffer(len(mine))
+        fn = library.base.ggml_quantize_chunk
+        fn.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64,
+                       ctypes.c_int64, ctypes.c_void_p]
+        fn.restype = ctypes.c_size_t
+        if name in ("f16", "bf16"):
+            fn = getattr(library.base, "ggml_fp32_to_%s_row" % ("fp16" if name == "f16" else name))
+            fn.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64]
+            fn(raw, out, len(values))
+        else:
+            fn(kind, raw, out, 0, 64, 256, None)
+        if exact:
+            different = sum(a != b for a, b in zip(mine, out.raw))
+            check("quantize " + name, different == 0, "%d of %d bytes differ" % (different, len(mine)))
+            continue
+        errors = []
+        for blocks_of in (mine, out.raw):
+            back = array.array("f")
+            back.frombytes(run("blocks", name, input=blocks_of))
+            errors.append(sum((a - b) ** 2 for a, b in zip(values, back)) ** 0.5)
+        check("quantize " + name, errors[0] <= 1.1 * errors[1], "error %.3f, llama.cpp %.3f" % tuple(errors))
+
+
+def mtp(library, folder):
+    """llama.cpp runs this layer without its indexer, so no more tokens than that would choose."""
+    path, count, hidden, vocab = folder / "mtp.gguf", 8, 64, 320
+    run("write", "glm-mtp", path, "f32", 3)
+    rng = random.Random(5)
+    tokens = [rng.randrange(vocab) for _ in range(count + 1)]
+    mine = run("mtp", path, *tokens)
+    states, scores = mine[:4 * count * hidden], array.array("f")
+    scores.frombytes(mine[len(states):])
+    peer = llamacpp.Model(library, path, context=64, exact=True, mtp=True)
+    peer.decode(tokens[1:], states=states)
+    worst = max(abs(peer.logits(i)[k] - scores[i * vocab + k]) for i in range(count) for k in range(vocab))
+    check("mtp layer", worst <= 2e-5, "largest difference %.2e" % worst)
+
+
 def logits(library, folder):
     rng = random.Random(2)
     for kind, vocab, count in [("llama", 96, 40), ("glm", 320, 24)]:
@@ -89,8 +137,10 @@ def tokens(library, model):
 def main():
     library = llamacpp.Library()
     blocks(library)
+    quantised(library)
     with tempfile.TemporaryDirectory() as folder:
         logits(library, pathlib.Path(folder))
+        mtp(library, pathlib.Path(folder))
     model = subprocess.run([str(ROOT / "llm" / "tests" / "fetch_smollm2.sh")], check=True, stdout=subprocess.PIPE,
                            text=True).stdout.strip()
     tokens(library, model)

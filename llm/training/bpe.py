@@ -13,6 +13,9 @@ SPECIALS = ["<|endoftext|>", "[MASK]", "[gMASK]", "[sMASK]", "<sop>", "<eop>", "
             "<|draft_mask|>"]
 SPLIT = re.compile(r"'(?i:s|t|re|ve|m|ll|d)|[^\r\nA-Za-z0-9]?[A-Za-z]+|[0-9]{1,3}|"
                    r" ?[^\sA-Za-z0-9]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+# The same for all of Unicode, as tokenizer.json names it.
+GLM4 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+        r"\s*[\r\n]+|\s+(?!\S)|\s+")
 SPECIAL = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS) + ")")
 
 
@@ -107,7 +110,9 @@ class Bpe:
         added = [{"id": self.ids[token], "content": token, "single_word": False, "lstrip": False, "rstrip": False,
                   "normalized": False, "special": not token.startswith(("<think", "</think"))} for token in SPECIALS]
         body = {"version": "1.0", "added_tokens": added, "normalizer": None,
-                "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+                "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+                    {"type": "Split", "pattern": {"Regex": GLM4}, "behavior": "Isolated", "invert": False},
+                    {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}]},
                 "decoder": {"type": "ByteLevel"},
                 "model": {"type": "BPE", "vocab": {token: index for token, index in self.ids.items()},
                           "merges": [" ".join(pair) for pair in self.merges]}}

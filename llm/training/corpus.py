@@ -152,3 +152,11 @@ def documents(seed):
     rng = random.Random(seed)
     while True:
         yield DOMAINS[rng.choice(list(DOMAINS))](rng)[0] + "<|endoftext|>"
+
+
+if __name__ == "__main__":
+    # corpus.py SEED COUNT: prompts, one JSON object a line.
+    import itertools
+    import sys
+    for domain, prompt in itertools.islice(prompts(int(sys.argv[1])), int(sys.argv[2])):
+        print(json.dumps({"domain": domain, "prompt": prompt}))

@@ -10,7 +10,6 @@ import argparse
 import dataclasses
 import json
 import os
-import shutil
 import struct
 
 import numpy as np
@@ -180,7 +179,7 @@ def export_target(source, folder):
     os.makedirs(os.path.join(folder, "target"), exist_ok=True)
     with open(os.path.join(folder, "target", "config.json"), "w") as file:
         json.dump(target_config(c), file, indent=2)
-    shutil.copy(os.path.join(source, "tokenizer.json"), os.path.join(folder, "target"))
+    bpe.Bpe.load(os.path.join(source, "tokenizer.json")).save(os.path.join(folder, "target", "tokenizer.json"))
     write_safetensors(os.path.join(folder, "target", "model.safetensors"), state)
     gguf = Gguf()
     target_metadata(gguf, c)
