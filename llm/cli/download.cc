@@ -92,12 +92,13 @@ class Download {
     TRY(open_partial());
     const u64 resumed_at = done_;
     int fruitless = 0;
+    u64 furthest = done_;  // so that starting over does not count as getting on
     while (!complete()) {
-      const u64 before = done_;
       auto tried = attempt();
       if (!tried.ok() && !worth_again(tried.error().code())) return std::move(tried).error();
       if (complete()) break;
-      fruitless = done_ > before ? 0 : fruitless + 1;
+      fruitless = done_ > furthest ? 0 : fruitless + 1;
+      furthest = std::max(furthest, done_);
       if (fruitless >= options_.attempts) {
         const std::string why = tried.ok() ? "the transfer ended early" : tried.error().message();
         return Error(ErrorCode::kUnavailable, "gave up after " + std::to_string(fruitless) +

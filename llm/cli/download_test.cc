@@ -3,11 +3,16 @@
 
 #include "base/files.h"
 #include "base/hash.h"
-#include "base/http_server.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <functional>
+#include <thread>
 
 namespace llm {
 namespace {
@@ -19,38 +24,104 @@ std::string content_of(u32 seed, size_t size = 200'000) {
   return out;
 }
 
+struct Request {
+  std::string path, range, if_range;
+};
+
+// Answers each connection with the bytes that `handler` makes of its request, then closes it: so
+// it can break off, lie and change its mind as no server library would.
+class RawServer {
+ public:
+  explicit RawServer(std::function<std::string(const Request&)> handler)
+      : handler_(std::move(handler)), socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    CHECK(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    CHECK(::listen(socket_, 8) == 0);
+    CHECK(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~RawServer() {
+    ::shutdown(socket_, SHUT_RDWR);
+    thread_.join();
+    ::close(socket_);
+  }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  void run() {
+    for (;;) {
+      const int connection = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (connection < 0) return;
+      std::string head;
+      char piece[4096];
+      while (head.find("\r\n\r\n") == head.npos) {
+        const ssize_t n = ::recv(connection, piece, sizeof piece, 0);
+        if (n <= 0) break;
+        head.append(piece, static_cast<size_t>(n));
+      }
+      const std::string reply = handler_(parse(head));
+      for (size_t at = 0; at < reply.size();) {
+        const ssize_t n = ::send(connection, reply.data() + at, reply.size() - at, MSG_NOSIGNAL);
+        if (n <= 0) break;
+        at += static_cast<size_t>(n);
+      }
+      ::close(connection);
+    }
+  }
+  static std::string header(const std::string& head, const std::string& name) {
+    const size_t at = head.find("\r\n" + name + ": ");
+    if (at == head.npos) return "";
+    const size_t from = at + name.size() + 4;
+    return head.substr(from, head.find("\r\n", from) - from);
+  }
+  static Request parse(const std::string& head) {
+    const size_t from = head.find(' ') + 1;
+    return {head.substr(from, head.find(' ', from) - from), header(head, "range"),
+            header(head, "if-range")};
+  }
+
+  std::function<std::string(const Request&)> handler_;
+  int socket_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+std::string response(const std::string& status, const std::string& headers,
+                     const std::string& body = "") {
+  return "HTTP/1.1 " + status + "\r\nConnection: close\r\n" + headers + "\r\n" + body;
+}
+
+std::string length_of(size_t size) {
+  return "Content-Length: " + std::to_string(size) + "\r\n";
+}
+
 class DownloadTest : public testing::Test {
  protected:
-  void serve(base::HttpHandler handler) {
-    server_ = base::HttpServer::start({.threads = 4}, [this, handler](const auto& request) {
-                ++requests_;
-                return handler(request);
-              }).value();
+  void serve(std::function<std::string(const Request&)> handler) {
+    server_.reset();
+    server_ = std::make_unique<RawServer>([this, handler](const Request& request) {
+      ++requests_;
+      return handler(request);
+    });
   }
-  // Sends `body` from the asked offset on, `at_most` bytes of it, then breaks off.
-  static base::HttpReply piece(const base::HttpServerRequest& request, const std::string& body,
-                               size_t at_most, const std::string& tag) {
-    const std::string_view range = request.header("range");
-    const bool same = request.header("if-range").empty() || request.header("if-range") == tag;
-    const size_t from = range.empty() || !same ? 0 : std::stoul(std::string(range.substr(6)));
-    base::HttpReply reply;
-    reply.content_type = "application/octet-stream";
-    if (!tag.empty()) reply.headers.emplace_back("ETag", tag);
+  // `body` from the asked offset on; after `at_most` bytes of it the connection breaks off.
+  static std::string piece(const Request& request, const std::string& body, size_t at_most,
+                           const std::string& tag) {
+    const bool same = request.if_range.empty() || request.if_range == tag;
+    const size_t from = request.range.empty() || !same ? 0 : std::stoul(request.range.substr(6));
+    const std::string size = std::to_string(body.size());
+    std::string headers = length_of(body.size() - from);
+    if (!tag.empty()) headers += "ETag: " + tag + "\r\n";
     if (from > 0) {
-      reply.status = 206;
-      reply.headers.emplace_back("Content-Range", "bytes " + std::to_string(from) + "-" +
-                                                      std::to_string(body.size() - 1) + "/" +
-                                                      std::to_string(body.size()));
+      headers += "Content-Range: bytes " + std::to_string(from) + "-" +
+                 std::to_string(body.size() - 1) + "/" + size + "\r\n";
     }
-    if (at_most >= body.size() - from) {
-      reply.body = body.substr(from);
-      return reply;
-    }
-    reply.stream = [part = body.substr(from, at_most)](const base::HttpWriter& write) {
-      write(part);
-      return false;
-    };
-    return reply;
+    return response(from > 0 ? "206 Partial Content" : "200 OK", headers,
+                    body.substr(from, at_most));
   }
   base::Result<Downloaded> fetch(const std::string& sha256 = "") {
     DownloadOptions options;
@@ -64,7 +135,7 @@ class DownloadTest : public testing::Test {
   const std::string path_ = folder_ / "model.gguf";
   base::ManualClock clock_;
   std::atomic<int> requests_ = 0;
-  std::unique_ptr<base::HttpServer> server_;
+  std::unique_ptr<RawServer> server_;
 };
 
 TEST_F(DownloadTest, GoesOnAfterEachDroppedConnection) {
@@ -82,7 +153,7 @@ TEST_F(DownloadTest, ALaterRunGoesOnWhereAnEarlierOneGaveUp) {
   const std::string body = content_of(2);
   std::atomic<bool> down = false;
   serve([&](const auto& request) {
-    if (down) return base::HttpReply{.status = 503};
+    if (down) return response("503 Busy", length_of(0));
     down = true;
     return piece(request, body, 70'000, "\"one\"");
   });
@@ -115,12 +186,13 @@ TEST_F(DownloadTest, ContentThatChangedMidwayIsFetchedAnewNotMixed) {
 TEST_F(DownloadTest, AServerThatLiesAboutRangesIsNotBelieved) {
   const std::string body = content_of(5);
   serve([&](const auto& request) {
-    auto reply = piece(request, body, requests_ == 1 ? 50'000 : 1 << 20, "\"one\"");
     if (requests_ == 2) {  // says 206 and sends another part
-      reply.headers.back().second = "bytes 0-199999/200000";
-      reply.body = body;
+      return response(
+          "206 Partial Content",
+          length_of(body.size()) + "ETag: \"one\"\r\nContent-Range: bytes 0-199999/200000\r\n",
+          body);
     }
-    return reply;
+    return piece(request, body, requests_ == 1 ? 50'000 : 1 << 20, "\"one\"");
   });
   ASSERT_TRUE(fetch().ok());
   EXPECT_EQ(written(), body);
@@ -129,9 +201,8 @@ TEST_F(DownloadTest, AServerThatLiesAboutRangesIsNotBelieved) {
 
 TEST_F(DownloadTest, AServerThatIgnoresRangesSendsTheWholeFile) {
   const std::string body = content_of(6);
-  serve([&](auto request) {
-    request.headers.clear();
-    return piece(request, body, requests_ == 1 ? 50'000 : 1 << 20, "\"one\"");
+  serve([&](const auto&) {
+    return piece(Request{}, body, requests_ == 1 ? 50'000 : 1 << 20, "\"one\"");
   });
   ASSERT_TRUE(fetch().ok());
   EXPECT_EQ(written(), body);
@@ -141,8 +212,8 @@ TEST_F(DownloadTest, WithoutProofOfSamenessItStartsAgain) {
   const std::string body = content_of(7);
   std::atomic<int> ranges = 0;
   serve([&](const auto& request) {
-    ranges += request.header("range").empty() ? 0 : 1;
-    return requests_ == 1 ? piece(request, body, 50'000, "") : base::HttpReply{.status = 500};
+    ranges += request.range.empty() ? 0 : 1;
+    return requests_ == 1 ? piece(request, body, 50'000, "") : response("500 No", length_of(0));
   });
   EXPECT_FALSE(fetch().ok());
   EXPECT_FALSE(fetch().ok());
@@ -164,10 +235,8 @@ TEST_F(DownloadTest, AChecksumSentAsTagIsCheckedAndRedirectsAreFollowed) {
   const std::string body = content_of(9);
   serve([&](const auto& request) {
     if (request.path == "/model.gguf") {
-      base::HttpReply reply{.status = 302};
-      reply.headers.emplace_back("Location", "/real");
-      reply.headers.emplace_back("X-Linked-ETag", "\"" + base::sha256_hex(body) + "\"");
-      return reply;
+      return response("302 Found", length_of(0) + "Location: /real\r\nX-Linked-ETag: \"" +
+                                       base::sha256_hex(body) + "\"\r\n");
     }
     return piece(request, body, 1 << 20, "\"one\"");
   });
@@ -178,9 +247,19 @@ TEST_F(DownloadTest, AChecksumSentAsTagIsCheckedAndRedirectsAreFollowed) {
 }
 
 TEST_F(DownloadTest, NothingThereIsSaidAtOnce) {
-  serve([](const auto&) { return base::HttpReply{.status = 404}; });
+  serve([](const auto&) { return response("404 No", length_of(0)); });
   EXPECT_EQ(fetch().error().code(), base::ErrorCode::kNotFound);
   EXPECT_EQ(requests_, 1);
+}
+
+TEST_F(DownloadTest, AServerThatAlwaysSpoilsTheRestIsGivenUp) {
+  const std::string body = content_of(10);
+  serve([&](const auto& request) {
+    return request.range.empty() ? piece(request, body, 60'000, "\"one\"")
+                                 : response("416 No", length_of(0));
+  });
+  EXPECT_EQ(fetch().error().code(), base::ErrorCode::kUnavailable);
+  EXPECT_LT(requests_, 20);
 }
 
 }  // namespace
