@@ -116,12 +116,60 @@ void encode_q41(const f32* x, u8* block) {
   }
 }
 
-// Scale and min of one sub-block with `levels` steps above the min, which is not positive.
-void fit_range(const f32* x, int levels, f32* scale, f32* min) {
+// x is about scale * q - min, with q from 0 to a number of levels.
+struct Range {
+  f32 scale, min;
+};
+
+// The squared error of a range with its best q, and the range that fits those q best.
+f32 refit(const f32* x, int levels, const Range& range, Range* better) {
+  const f32 inverse = range.scale == 0 ? 0 : 1.0f / range.scale;
+  f32 error = 0, sum_q = 0, sum_qq = 0, sum_x = 0, sum_qx = 0;
+  for (size_t i = 0; i < kBlock; ++i) {
+    const f32 q =
+        std::clamp(std::nearbyint((x[i] + range.min) * inverse), 0.0f, static_cast<f32>(levels));
+    const f32 off = range.scale * q - range.min - x[i];
+    error += off * off;
+    sum_q += q;
+    sum_qq += q * q;
+    sum_x += x[i];
+    sum_qx += q * x[i];
+  }
+  constexpr f32 kCount = kBlock;
+  const f32 spread = kCount * sum_qq - sum_q * sum_q;
+  *better = range;
+  if (spread <= 0) return error;
+  better->scale = (kCount * sum_qx - sum_q * sum_x) / spread;
+  better->min = (better->scale * sum_q - sum_x) / kCount;
+  if (better->min < 0) *better = {sum_qx / sum_qq, 0};  // a min cannot be below zero in the file
+  if (!(better->scale > 0)) *better = range;
+  return error;
+}
+
+// Scale and min of one sub-block. From the full range and some narrower ones, which clip outliers
+// to be finer elsewhere, alternates between the best q and the best range.
+Range fit_range(const f32* x, int levels) {
   const auto [low, high] = std::minmax_element(x, x + kBlock);
   const f32 floor = std::min(*low, 0.0f);
-  *scale = (*high - floor) / static_cast<f32>(levels);
-  *min = -floor;
+  const Range whole{(*high - floor) / static_cast<f32>(levels), -floor};
+  constexpr int kNarrower = 9;
+  constexpr int kTurns = 3;
+  Range best = whole;
+  Range next = whole;
+  f32 least = refit(x, levels, whole, &next);
+  for (int step = 0; step < kNarrower; ++step) {
+    const f32 part = 1.0f - 0.05f * static_cast<f32>(step);
+    Range range = step == 0 ? next : Range{whole.scale * part, whole.min * part};
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const f32 error = refit(x, levels, range, &next);
+      if (error < least) {
+        least = error;
+        best = range;
+      }
+      range = next;
+    }
+  }
+  return best;
 }
 
 void pack_k_scales(const u8 scales[8], const u8 mins[8], u8* packed) {
@@ -136,7 +184,11 @@ void encode_q45k(const f32* x, bool five_bits, u8* block) {
   const int levels = five_bits ? 31 : 15;
   f32 scale[8];
   f32 min[8];
-  for (size_t sub = 0; sub < 8; ++sub) fit_range(x + sub * kBlock, levels, &scale[sub], &min[sub]);
+  for (size_t sub = 0; sub < 8; ++sub) {
+    const Range range = fit_range(x + sub * kBlock, levels);
+    scale[sub] = range.scale;
+    min[sub] = range.min;
+  }
   const u16 d_half = f32_to_f16(*std::max_element(scale, scale + 8) / 63.0f);
   const u16 dmin_half = f32_to_f16(*std::max_element(min, min + 8) / 63.0f);
   const f32 d = f16_to_f32(d_half);
