@@ -37,7 +37,7 @@ Status GlmModel::enable_mtp(const TensorSource& source) {
   layers_.push_back(TRY(read_layer(&reader, c.layers)));
   index_place_.push_back(indexers);
   info_.weight_bytes += reader.bytes();
-  info_.cache_bytes_per_token += static_cast<u64>(element_ * (c.cached() + c.index_dim));
+  info_.cache_bytes_per_token += static_cast<u64>(element_ * (cached_stride() + c.index_dim));
   keep_states();
   mtp_ = std::move(mtp);
   return {};
