@@ -140,7 +140,9 @@ int sqlite3_column_int(sqlite3_stmt* s, int column) {
 const unsigned char* sqlite3_column_text(sqlite3_stmt* s, int column) {
   const Value& value = column_value(s, column);
   if (value.is_null()) return nullptr;
-  return reinterpret_cast<const unsigned char*>(text_of(s, column, value).c_str());
+  // Texts and blobs of a row end with a zero byte.
+  const char* text = value.has_bytes() ? value.bytes().data() : text_of(s, column, value).c_str();
+  return reinterpret_cast<const unsigned char*>(text);
 }
 
 const void* sqlite3_column_text16(sqlite3_stmt* s, int column) {

@@ -1,6 +1,7 @@
 #include "db/engine/connection.h"
 
 #include "db/engine/builtin_modules.h"
+#include "db/engine/plan_cache.h"
 #include "db/engine/schema_store.h"
 #include "db/engine/statement_state.h"
 #include "db/engine/transaction.h"
@@ -18,6 +19,7 @@ struct Connection::State {
   std::string message = "not an error";
   int offset = -1;
   std::vector<Statement*> statements;
+  PlanCache plans;
 };
 
 Connection::Connection()
@@ -93,26 +95,26 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, Op
   return connection;
 }
 
-Result<Prepared> Connection::prepare(std::string_view text, PrepareOptions) {
-  Prepared prepared;
-  auto state = std::make_unique<Statement::State>(*this);
+namespace {
+
+// Parses and compiles the first statement of `text`; null for blank text.
+Result<std::unique_ptr<Statement::State>> compile_text(Connection& connection,
+                                                       std::string_view text, size_t* tail) {
+  Session& session = connection.session();
+  auto state = std::make_unique<Statement::State>(connection);
   state->sql.assign(text);
   sql::ParseLimits limits;
-  limits.expr_depth = static_cast<u32>(session_->limit(Limit::kExprDepth));
-  limits.variables = static_cast<u32>(session_->limit(Limit::kVariableNumber));
-  limits.compound_arms = static_cast<u32>(session_->limit(Limit::kCompoundSelect));
-  limits.columns = static_cast<u32>(session_->limit(Limit::kColumn));
-  limits.function_args = static_cast<u32>(session_->limit(Limit::kFunctionArg));
+  limits.expr_depth = static_cast<u32>(session.limit(Limit::kExprDepth));
+  limits.variables = static_cast<u32>(session.limit(Limit::kVariableNumber));
+  limits.compound_arms = static_cast<u32>(session.limit(Limit::kCompoundSelect));
+  limits.columns = static_cast<u32>(session.limit(Limit::kColumn));
+  limits.function_args = static_cast<u32>(session.limit(Limit::kFunctionArg));
   sql::Parsed parsed = sql::parse(state->sql, state->arena, limits);
-  prepared.tail = parsed.tail;
-  if (parsed.failed) {
-    set_error(rc::kError, parsed.error, parsed.error_offset);
-    return Error(rc::kError, parsed.error).at(parsed.error_offset);
-  }
+  *tail = parsed.tail;
+  if (parsed.failed) return Error(rc::kError, parsed.error).at(parsed.error_offset);
   if (parsed.statement == nullptr) {
-    clear_error();
-    prepared.tail = text.size();
-    return prepared;
+    *tail = text.size();
+    return std::unique_ptr<Statement::State>();
   }
   state->statement = parsed.statement;
   state->tail = parsed.tail;
@@ -121,16 +123,65 @@ Result<Prepared> Connection::prepare(std::string_view text, PrepareOptions) {
   for (const sql::ParamName& param : parsed.params) {
     state->parameter_names[param.number - 1] = param.name;
   }
+  state->reusable = text.size() <= PlanCache::kMaxTextBytes && parsed.tail == text.size() &&
+                    parsed.statement->kind <= sql::StatementKind::kDelete &&
+                    parsed.statement->explain == sql::Explain::kNone;
   Status compiled = state->compile();
-  if (!compiled.ok()) {
-    set_error(compiled.error().code(), compiled.error().message(), compiled.error().offset());
-    (void)settle(*session_);
-    return compiled.error();
+  (void)settle(session);
+  if (!compiled.ok()) return compiled.error();
+  return state;
+}
+
+// A plan for the text with its literals made parameters, compiled if need be; null: there is none.
+std::unique_ptr<Statement::State> plan_of_shape(Connection& connection, PlanCache& plans,
+                                                std::string_view text, SqlShape* shape) {
+  Session& session = connection.session();
+  const u64 version = session.plan_version();
+  if (!plans.allows_shapes(session, version) || !find_shape(text, shape)) return nullptr;
+  std::unique_ptr<Statement::State> plan = plans.take(shape->text, version);
+  if (plan == nullptr && plans.is_known_shape(shape->text)) {
+    size_t tail = 0;
+    auto compiled = compile_text(connection, shape->text, &tail);
+    // What is wrong with it is for the original text to say.
+    if (!compiled.ok() || compiled.value() == nullptr || tail != shape->text.size()) return nullptr;
+    plan = std::move(compiled).value();
+    if (!plans.allows_shapes(session, session.plan_version())) return nullptr;
   }
-  (void)settle(*session_);
-  prepared.statement.reset(new Statement(std::move(state)));
-  state_->statements.push_back(prepared.statement.get());
+  if (plan == nullptr || plan->parameters.size() != shape->values.size()) return nullptr;
+  plan->parameters = std::move(shape->values);
+  plan->hides_parameters = true;
+  plan->shown_sql = text.substr(0, shape->tail);
+  return plan;
+}
+
+}  // namespace
+
+Result<Prepared> Connection::prepare(std::string_view text, PrepareOptions) {
+  Prepared prepared;
+  std::unique_ptr<Statement::State> plan;
+  if (!session_->hooks.authorizer && text.size() <= PlanCache::kMaxTextBytes) {
+    plan = state_->plans.take(text, session_->plan_version());
+    if (plan != nullptr) {
+      prepared.tail = plan->tail;
+    } else {
+      SqlShape shape;
+      plan = plan_of_shape(*this, state_->plans, text, &shape);
+      prepared.tail = shape.tail;
+    }
+  }
+  if (plan == nullptr) {
+    auto compiled = compile_text(*this, text, &prepared.tail);
+    if (!compiled.ok()) {
+      const Error& error = compiled.error();
+      set_error(error.code(), error.message(), error.offset());
+      return error;
+    }
+    plan = std::move(compiled).value();
+  }
   clear_error();
+  if (plan == nullptr) return prepared;
+  prepared.statement.reset(new Statement(std::move(plan)));
+  state_->statements.push_back(prepared.statement.get());
   return prepared;
 }
 
@@ -152,6 +203,15 @@ Status Connection::execute(std::string_view text, const std::function<bool(State
 
 void Connection::forget(Statement* statement) {
   std::erase(state_->statements, statement);
+  if (statement->state_->retire()) {
+    state_->plans.give(std::move(statement->state_));
+  } else {
+    statement->state_->drop_execution();
+  }
+}
+
+void Connection::drop_plans() {
+  state_->plans.clear();
 }
 
 int Connection::error_code() const {
@@ -200,6 +260,7 @@ Hooks& Connection::hooks() {
   return session_->hooks;
 }
 FunctionRegistry& Connection::functions() {
+  drop_plans();
   return session_->functions;
 }
 
@@ -207,6 +268,7 @@ Status Connection::create_collation(std::string_view name,
                                     int (*compare)(void*, int, const void*, int, const void*),
                                     void* context, void (*destroy)(void*)) {
   ++session_->schema_epoch;
+  drop_plans();
   if (compare == nullptr) {
     session_->collations.erase(std::string(name));
     return {};
@@ -231,7 +293,10 @@ i64 Connection::set_limit(Limit which, i64 value) {
       1000000000, 1000000000, 2000, 1000, 500, 250000000, 1000, 10, 50000, 250000, 1000, 8};
   size_t at = static_cast<size_t>(which);
   i64 old = session_->limits[at];
-  if (value >= 0) session_->limits[at] = std::min(value, kMost[at]);
+  if (value >= 0) {
+    session_->limits[at] = std::min(value, kMost[at]);
+    drop_plans();
+  }
   return old;
 }
 bool Connection::config(DbConfig which) const {
@@ -239,6 +304,7 @@ bool Connection::config(DbConfig which) const {
   return session_->config_on(which);
 }
 void Connection::set_config(DbConfig which, bool on) {
+  drop_plans();
   if (which == DbConfig::kEnableForeignKeys) session_->foreign_keys = on;
   if (which == DbConfig::kWritableSchema) session_->writable_schema = on;
   session_->config[static_cast<size_t>(which)] = on;
@@ -299,6 +365,7 @@ Status Connection::replace_store(std::string_view schema, std::unique_ptr<Store>
   if (database.store != nullptr && database.store->state() == TransactionState::kWrite) {
     return Error(rc::kBusy, "database is locked");
   }
+  drop_plans();
   // Statements hold cursors on the old store: they are compiled again before they run.
   for (Statement* statement : state_->statements) statement->state().drop_execution();
   if (database.store != nullptr && database.store->state() == TransactionState::kRead) {
@@ -310,9 +377,11 @@ Status Connection::replace_store(std::string_view schema, std::unique_ptr<Store>
   return {};
 }
 void Connection::forget_schema() {
+  drop_plans();
   for (auto& database : session_->databases) database->schema.clear();
 }
 void Connection::drop_executions() {
+  drop_plans();
   for (Statement* statement : state_->statements) {
     if (!statement->busy()) statement->state().drop_execution();
   }

@@ -116,6 +116,8 @@ class Connection {
   struct State;
   Connection();
   void forget(Statement* statement);
+  // After a change that the plans kept for later do not know of.
+  void drop_plans();
   std::unique_ptr<Session> session_;
   std::unique_ptr<State> state_;
 };

@@ -113,7 +113,7 @@ Status fill_table(const Command& command, Table& table, const Program& program) 
   Cursor cursor(*table.schema->store, table.root, nullptr);
   int code = rc::kDone;
   i64 rowid = 0;
-  std::string record;
+  RecordBuilder record;
   std::vector<Value> row(static_cast<size_t>(program.select->width));
   while ((code = execution->step(cx)) == rc::kRow) {
     for (size_t i = 0; i < row.size(); ++i) {
@@ -122,8 +122,9 @@ Status fill_table(const Command& command, Table& table, const Program& program) 
       if (table.columns[i].affinity == Affinity::kReal) real_as_integer(row[i]);
     }
     record.clear();
-    encode_record(row, record);
-    if (cursor.insert(++rowid, base::as_bytes(record)) == Hit::kError) return cursor.error();
+    for (const Value& value : row) record.add(value);
+    if (cursor.insert(++rowid, base::as_bytes(record.finish())) == Hit::kError)
+      return cursor.error();
   }
   execution->close(cx);
   if (code != rc::kDone) return Error(cx.code, cx.message);

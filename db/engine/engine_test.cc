@@ -103,5 +103,49 @@ TEST_F(Engine, RecursiveQueriesAndWindowsAgreeWithArithmetic) {
       "3\n7\n6\n");
 }
 
+TEST_F(Engine, AnIndexBuiltAtOnceIsTheOneThatGrewRowByRow) {
+  run("CREATE TABLE a(id INTEGER PRIMARY KEY, t TEXT COLLATE NOCASE, n, r REAL, b BLOB)");
+  run("CREATE TABLE k(x TEXT, y INT, z REAL, PRIMARY KEY(y, x)) WITHOUT ROWID");
+  run("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000) "
+      "INSERT INTO a SELECT i, CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN upper(hex(i * 7919 % 1000)) "
+      "WHEN 2 THEN lower(hex(i * 7919 % 1000)) ELSE hex(i * 104729) || 'tail' || i END, "
+      "CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN i % 10 WHEN 2 THEN i / 3.0 WHEN 3 THEN 'x' || i "
+      "WHEN 4 THEN -i WHEN 5 THEN 1e300 * i ELSE 9007199254740993 + i % 3 END, i % 50 / 2.0, "
+      "CASE WHEN i % 3 THEN zeroblob(i % 40) ELSE NULL END FROM c");
+  run("INSERT INTO k SELECT t || '', id % 90, r FROM a WHERE t IS NOT NULL");
+  run("ALTER TABLE a ADD COLUMN late DEFAULT 1.0");
+  const char* kIndexes[] = {"a(t)",         "a(n)",
+                            "a(n DESC, t)", "a(r, b DESC)",
+                            "a(id)",        "a(late, r, id)",
+                            "a(b)",         "a(t COLLATE RTRIM DESC)",
+                            "a(n + 1)",     "a(t) WHERE n > 5",
+                            "k(z)",         "k(x DESC, z)"};
+  int number = 0;
+  for (const char* index : kIndexes) {
+    run("CREATE INDEX i" + std::to_string(number++) + " ON " + index);
+    EXPECT_EQ(run("PRAGMA integrity_check"), "ok\n") << index;
+  }
+  EXPECT_EQ(run("CREATE UNIQUE INDEX u ON a(r)"), "! UNIQUE constraint failed: a.r");
+  EXPECT_EQ(run("CREATE UNIQUE INDEX u ON a(t, n, id)"), "");
+  const std::string all = "SELECT group_concat(id) FROM (SELECT id FROM a ORDER BY n, t, id)";
+  std::string grown = run(all);
+  run("CREATE TABLE copy AS SELECT * FROM a; DELETE FROM a; INSERT INTO a SELECT * FROM copy");
+  EXPECT_EQ(run("PRAGMA integrity_check"), "ok\n");
+  EXPECT_EQ(run(all), grown);
+}
+
+TEST_F(Engine, AnInsertNeverReadsItsOwnRows) {
+  run("CREATE TABLE t(a INTEGER PRIMARY KEY, b); INSERT INTO t VALUES(1,1),(2,2),(3,3)");
+  run("CREATE VIEW v AS SELECT b FROM t; CREATE TABLE other(b)");
+  run("INSERT INTO t(b) SELECT b FROM t");
+  EXPECT_EQ(run("SELECT count(*) FROM t"), "6\n");
+  run("INSERT INTO t(b) SELECT b FROM v");
+  EXPECT_EQ(run("SELECT count(*) FROM t"), "12\n");
+  run("INSERT INTO other SELECT 1 FROM t WHERE a <= (SELECT count(*) FROM other) + 1");
+  EXPECT_EQ(run("SELECT count(*) FROM other"), "1\n");
+  run("INSERT INTO t(b) SELECT (SELECT max(a) FROM t) FROM other, t WHERE t.a <= 2");
+  EXPECT_EQ(run("SELECT a, b FROM t WHERE a > 12"), "13|12\n14|12\n");
+}
+
 }  // namespace
 }  // namespace db

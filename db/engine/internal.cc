@@ -2,8 +2,8 @@
 #include "db/engine/command.h"
 #include "db/exec/eval.h"
 #include "db/exec/execution.h"
+#include "db/exec/index_build.h"
 #include "db/exec/table_cursor.h"
-#include "db/exec/table_writer.h"
 #include "db/plan/dml_binder.h"
 #include "db/sql/parser.h"
 
@@ -96,55 +96,11 @@ Status authorize_command(Session& session, int action, std::string_view a, std::
 }
 
 Status fill_index(Session& session, const Table& table, const Index& index) {
-  Program program;
-  Binder binder(session, program.arena);
-  DmlBinder dml(binder, nullptr);
-  WritePlan* plan = dml.write_plan(&table);
-  if (plan == nullptr) return binder.error();
-  program.take_counts(binder);
-  Cx cx(session);
-  program.fit(cx);
-  TableWriter writer(*plan, cx);
-  if (!writer.open()) return Error(cx.code, cx.message);
-  int number = -1;
-  for (u32 i = 0; i < plan->indexes.size(); ++i) {
-    if (plan->indexes[i].index == &index) number = static_cast<int>(i);
-  }
-  if (number < 0) return {};
-  std::vector<std::vector<Value>> keys;
-  std::vector<Value> row;
-  Cursor& cursor = writer.rows();
-  Hit hit = cursor.first();
-  for (; hit == Hit::kRow; hit = cursor.next()) {
-    if (!writer.read_current(&row)) return Error(cx.code, cx.message);
-    std::vector<Value> key;
-    bool applies = false;
-    if (!writer.index_key(number, row.data(), &key, &applies)) return Error(cx.code, cx.message);
-    if (!applies) continue;
-    for (Value& value : key) value.keep();
-    keys.push_back(std::move(key));
-  }
-  if (hit == Hit::kError) return cursor.error();
   IndexOrder order(index, session);
-  std::sort(keys.begin(), keys.end(),
-            [&](const auto& a, const auto& b) { return compare_keys(a, b, order.info()) < 0; });
+  IndexBuild build(index, order.info());
+  TRY(build.add_table(session, table));
   Cursor tree(*table.schema->store, index.root, &order);
-  size_t declared = static_cast<size_t>(index.key_columns);
-  std::string record;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (index.unique && i > 0) {
-      bool has_null = false;
-      for (size_t c = 0; c < declared; ++c) has_null |= keys[i][c].is_null();
-      if (!has_null && compare_keys({keys[i].data(), declared}, {keys[i - 1].data(), declared},
-                                    order.info()) == 0) {
-        return Error(rc::kConstraintUnique, "UNIQUE constraint failed: " + describe_columns(index));
-      }
-    }
-    record.clear();
-    encode_record(keys[i], record);
-    if (tree.append(base::as_bytes(record)) == Hit::kError) return tree.error();
-  }
-  return {};
+  return build.write(tree);
 }
 
 }  // namespace db

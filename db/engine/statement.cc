@@ -8,13 +8,19 @@
 
 namespace db {
 
+// Nothing that gathers rows.
+static bool is_light(const RowPlan* plan) {
+  if (plan == nullptr || plan->kind == RowKind::kValues) return true;
+  return plan->kind == RowKind::kCore && plan->aggregate == nullptr && plan->window == nullptr &&
+         !plan->distinct && plan->order.empty() && plan->join->levels.size() == 1;
+}
+
 Statement::Statement(std::unique_ptr<State> state) : state_(std::move(state)) {
   state_->self = this;
 }
 
 Statement::~Statement() {
   reset();
-  state_->drop_execution();
   state_->connection.forget(this);
 }
 
@@ -43,6 +49,8 @@ Status Statement::State::compile() {
   Binder binder(session, fresh->arena);
   binder.sql = sql;
   if (!compile_into(binder, nullptr, statement, &fresh->select, &fresh->dml)) return binder.error();
+  for (const Table* table : binder.tables_used) reusable &= table->kind != TableKind::kVirtual;
+  reusable &= !session.hooks.authorizer;
   fresh->take_counts(binder);
   if (fresh->dml != nullptr) {
     fresh->write_database = fresh->dml->write->database;
@@ -50,6 +58,27 @@ Status Statement::State::compile() {
   }
   program = std::move(fresh);
   return {};
+}
+
+bool Statement::State::retire() {
+  if (!reusable || running || program == nullptr || version != session.plan_version()) return false;
+  // Operators that may hold rows, and functions with a memory, start afresh.
+  const bool light =
+      program->subqueries == 0 && program->states == 0 && program->recursives == 0 &&
+      is_light(program->select) &&
+      (program->dml == nullptr || (is_light(program->dml->source) && is_light(program->dml->scan)));
+  if (!light) {
+    execution.reset();
+    cx.reset();
+  }
+  for (Value& value : parameters) value.set_null();
+  row.clear();
+  constexpr size_t kKeptBytes = 4096;
+  if (row_bytes.size() > kKeptBytes) row_bytes = {};
+  counters.fill(0);
+  hides_parameters = false;
+  latest = 0;
+  return true;
 }
 
 int Statement::State::fail(int code, std::string text, int offset) {
@@ -71,9 +100,9 @@ int Statement::State::start() {
       }
     }
     bool current = true;
-    std::vector<int> databases = program->databases;
-    if (statement->kind > sql::StatementKind::kDelete) databases.clear();
-    for (int at : databases) {
+    const bool is_query = statement->kind <= sql::StatementKind::kDelete;
+    for (size_t i = 0; is_query && i < program->databases.size(); ++i) {
+      const int at = program->databases[i];
       bool writes = at == program->write_database && statement->explain == sql::Explain::kNone;
       Status begun = writes ? begin_write(session, at) : begin_read(session, at);
       if (!begun.ok()) {
@@ -160,6 +189,44 @@ int Statement::State::finish(int code) {
   return code;
 }
 
+void Statement::State::take_row() {
+  const size_t width = static_cast<size_t>(self->column_count());
+  const Value* from = execution->row();
+  size_t bytes = 0;
+  for (size_t i = 0; i < width; ++i) {
+    if (from[i].has_bytes() && !from[i].is_shared()) bytes += from[i].bytes().size() + 1;
+  }
+  if (row_bytes.size() < bytes) row_bytes.resize(bytes);
+  row.resize(width);
+  char* at = row_bytes.data();
+  for (size_t i = 0; i < width; ++i) {
+    row[i] = from[i];
+    if (!from[i].has_bytes() || from[i].is_shared()) continue;
+    const std::string_view source = from[i].bytes();
+    if (!source.empty()) std::memcpy(at, source.data(), source.size());
+    at[source.size()] = 0;
+    row[i].set_borrowed(from[i].type(), at, source.size());
+    row[i].set_subtype(from[i].subtype());
+    at += source.size() + 1;
+  }
+}
+
+// May this command, other than a query, give a text another meaning?
+static bool changes_plans(const sql::Statement& statement) {
+  switch (statement.kind) {
+    case sql::StatementKind::kBegin:
+    case sql::StatementKind::kCommit:
+    case sql::StatementKind::kRollback:
+    case sql::StatementKind::kSavepoint:
+    case sql::StatementKind::kRelease:
+      return false;
+    case sql::StatementKind::kPragma:
+      return statement.as<sql::PragmaStatement>()->has_value;
+    default:
+      return true;
+  }
+}
+
 int Statement::step() {
   State& s = *state_;
   if (s.done) reset();
@@ -181,6 +248,7 @@ int Statement::step() {
         }
       }
       auto result = run_command(command);
+      if (changes_plans(*s.statement)) s.connection.drop_plans();
       if (s.is_writer) {
         ++s.session.running_writers;
       } else if (s.statement->kind != sql::StatementKind::kPragma) {
@@ -224,6 +292,7 @@ int Statement::step() {
   if (s.execution == nullptr) {
     if (s.command_at < s.command_rows.size()) {
       s.row = std::move(s.command_rows[s.command_at++]);
+      for (Value& value : s.row) value.keep();
       s.on_row = true;
       s.latest = rc::kRow;
       return rc::kRow;
@@ -235,12 +304,7 @@ int Statement::step() {
   }
   int code = s.execution->step(*s.cx);
   if (code == rc::kRow) {
-    size_t width = static_cast<size_t>(column_count());
-    s.row.resize(width);
-    for (size_t i = 0; i < width; ++i) {
-      s.row[i] = s.execution->row()[i];
-      s.row[i].keep();
-    }
+    s.take_row();
     s.on_row = true;
     s.connection.clear_error();
     if (s.session.hooks.trace_row) s.session.hooks.trace_row(*this);
@@ -316,14 +380,13 @@ int Statement::column_count() const {
   return static_cast<int>(s.command_columns.size());
 }
 int Statement::data_count() const {
-  return state_->on_row ? column_count() : 0;
+  return state_->on_row ? static_cast<int>(state_->row.size()) : 0;
 }
 Value& Statement::column(int index) {
-  static thread_local Value none;
   State& s = *state_;
   if (!s.on_row || index < 0 || index >= static_cast<int>(s.row.size())) {
-    none.set_null();
-    return none;
+    s.none.set_null();
+    return s.none;
   }
   return s.row[static_cast<size_t>(index)];
 }
@@ -354,7 +417,7 @@ std::string_view Statement::column_origin(int index) const {
 }
 
 int Statement::parameter_count() const {
-  return static_cast<int>(state_->parameters.size());
+  return state_->hides_parameters ? 0 : static_cast<int>(state_->parameters.size());
 }
 std::string_view Statement::parameter_name(int index) const {
   if (index < 1 || index > parameter_count()) return {};
@@ -381,10 +444,12 @@ const Value& Statement::parameter(int index) const {
   return state_->parameters[static_cast<size_t>(index) - 1];
 }
 void Statement::clear_bindings() {
+  if (state_->hides_parameters) return;
   for (Value& value : state_->parameters) value.set_null();
 }
 
 std::string_view Statement::sql() const {
+  if (state_->hides_parameters) return state_->shown_sql;
   return std::string_view(state_->sql).substr(0, state_->tail);
 }
 

@@ -19,6 +19,10 @@ struct Statement::State {
   int fail(int code, std::string text, int offset = -1);
   void drop_execution();
   void explain_plan();
+  // Takes the row of the execution over into `row`.
+  void take_row();
+  // Makes it fit to wait for the next prepare of its text; false: it is not.
+  bool retire();
 
   Connection& connection;
   Session& session;
@@ -27,6 +31,11 @@ struct Statement::State {
   size_t tail = 0;
   sql::Arena arena{2048};
   sql::Statement* statement = nullptr;
+  // Set when `sql` is the shape of what the application prepared (plan_cache.h): that text, and
+  // parameters that it does not know of.
+  bool hides_parameters = false;
+  std::string shown_sql;
+  bool reusable = false;  // may be kept in the plan cache
   std::vector<std::string> parameter_names;
   std::vector<Value> parameters;
   u64 version = 0;
@@ -38,7 +47,11 @@ struct Statement::State {
   std::vector<std::vector<Value>> command_rows;
   size_t command_at = 0;
 
+  // The current row. Texts and blobs that others own are copied side by side into row_bytes; all
+  // have a zero byte behind them.
   std::vector<Value> row;
+  std::vector<char> row_bytes;
+  Value none;  // what column() answers outside of a row
   bool running = false;
   bool done = false;
   bool on_row = false;

@@ -2,6 +2,8 @@
 
 #include "db/exec/eval.h"
 
+#include <algorithm>
+
 namespace db {
 
 using sql::ConflictAction;
@@ -20,6 +22,11 @@ DmlExecution::DmlExecution(const DmlPlan& plan, Cx& cx) : plan_(plan), writer_(*
     triggers_ = std::make_unique<TriggerRunner>(*plan.write->table, cx);
   }
   returning_width_ = plan.returning.size();
+  std::vector<bool> given(writer_.width());
+  for (int at : plan.targets) {
+    if (at >= 0) given[static_cast<size_t>(at)] = true;
+  }
+  gives_all_ = std::find(given.begin(), given.end(), false) == given.end();
 }
 
 int DmlExecution::step(Cx& cx) {
@@ -50,6 +57,7 @@ int DmlExecution::step(Cx& cx) {
 void DmlExecution::close(Cx& cx) {
   if (source_ != nullptr) source_->close(cx);
   returned_.clear();
+  found_.clear();
   ran_ = false;
 }
 
@@ -119,10 +127,16 @@ bool DmlExecution::run_insert(Cx& cx) {
   const RowPlan& rows = *plan_.source;
   size_t width = static_cast<size_t>(rows.width);
   source_->open(cx);
-  bool direct = rows.kind == RowKind::kValues && triggers_ == nullptr && plan_.upserts.empty();
+  // Row by row when nothing that a row brings about can change what the source gives next.
+  bool direct = triggers_ == nullptr && plan_.upserts.empty() &&
+                (rows.kind == RowKind::kValues ||
+                 (!plan_.source_reads_target && foreign_keys_ == nullptr && !plan_.has_returning));
   if (direct) {
     while (source_->next(cx)) {
-      if (!insert_one(source_->row(), cx)) return false;
+      if (!insert_one(source_->row(), cx)) {
+        source_->close(cx);
+        return false;
+      }
     }
     source_->close(cx);
     return !cx.failed();
@@ -170,7 +184,12 @@ bool DmlExecution::insert_one(const Value* source, Cx& cx) {
   const Table& table = writer_.table();
   size_t width = writer_.width();
   std::vector<Value>& row = row_values_;
-  row.assign(width + 1, Value());
+  if (source != nullptr && gives_all_) {
+    row.resize(width + 1);
+    row[width].set_null();
+  } else {
+    row.assign(width + 1, Value());
+  }
   bool rowid_given = false;
   if (source == nullptr || plan_.targets.size() < width) {
     for (size_t i = 0; i < width; ++i) {
@@ -213,13 +232,14 @@ bool DmlExecution::insert_one(const Value* source, Cx& cx) {
     row = std::vector<Value>(row);
   }
   std::vector<Value> mine = std::move(row);  // nested statements use row_values_ of their own
+  const bool rowid_is_free = mine[width].is_null() && !table.autoincrement;
   if (!choose_rowid(mine, rowid_given, cx)) return false;
   writer_.complete(mine.data());
   if (cx.failed()) return false;
   Written checked = writer_.check(mine.data(), action_, &plan_.defaults);
   if (checked == Written::kFailed) return writer_failed();
   if (checked == Written::kSkipped) return true;
-  if (!resolve(mine, nullptr, action_, cx, &skip)) return false;
+  if (!resolve(mine, nullptr, action_, rowid_is_free, cx, &skip)) return false;
   if (skip) return true;
   if (table.kind == TableKind::kVirtual) {
     std::vector<Value> args(2);
@@ -248,10 +268,11 @@ bool DmlExecution::insert_one(const Value* source, Cx& cx) {
 
 // Clears the way for a row, or says that it is to be skipped.
 bool DmlExecution::resolve(std::vector<Value>& row, const Value* old_row, ConflictAction action,
-                           Cx& cx, bool* skip) {
-  if (writer_.table().kind == TableKind::kVirtual) return true;
+                           bool rowid_is_free, Cx& cx, bool* skip) {
+  if (writer_.table().kind == TableKind::kVirtual || !writer_.can_conflict(rowid_is_free))
+    return true;
   std::vector<Conflict> conflicts;
-  if (!writer_.find_conflicts(row.data(), old_row, action, &conflicts)) return false;
+  if (!writer_.find_conflicts(row.data(), old_row, action, rowid_is_free, &conflicts)) return false;
   if (conflicts.empty()) return true;
   if (old_row == nullptr && !plan_.upserts.empty()) {
     bool handled = false;
@@ -347,6 +368,7 @@ bool DmlExecution::run_update(Cx& cx) {
   std::unique_ptr<ValueSet> seen;
   if (plan_.early && !plan_.is_view) seen = std::make_unique<ValueSet>(static_cast<int>(key_width));
   std::vector<Value> old_row;
+  const bool borrows = triggers_ == nullptr && foreign_keys_ == nullptr;
   for (size_t at = 0; at + found_width_ <= found_.size(); at += found_width_) {
     if (!cx.tick()) return false;
     if (seen != nullptr) {
@@ -358,7 +380,8 @@ bool DmlExecution::run_update(Cx& cx) {
       old_row.assign(found_.begin() + static_cast<std::ptrdiff_t>(at),
                      found_.begin() + static_cast<std::ptrdiff_t>(at + writer_.width()));
       old_row.emplace_back();
-    } else if (!writer_.read(&found_[at], &old_row)) {
+    } else if (!(borrows ? writer_.read_borrowed(&found_[at], &old_row)
+                         : writer_.read(&found_[at], &old_row))) {
       if (cx.failed()) return false;
       continue;  // a trigger or a conflict removed it
     }
@@ -379,7 +402,8 @@ bool DmlExecution::update_one(std::vector<Value>& old_row, const Value* early,
                               ConflictAction action, Cx& cx) {
   const Table& table = writer_.table();
   size_t width = writer_.width();
-  std::vector<Value> row = old_row;
+  std::vector<Value> row = std::move(new_values_);  // nested statements find it empty
+  row = old_row;
   for (u32 i = 0; i < columns.size(); ++i) {
     Value value;
     if (early != nullptr) {
@@ -442,7 +466,7 @@ bool DmlExecution::update_one(std::vector<Value>& old_row, const Value* early,
   Written checked = writer_.check(row.data(), action, nullptr);
   if (checked == Written::kFailed) return writer_failed();
   if (checked == Written::kSkipped) return true;
-  if (!resolve(row, old_row.data(), action, cx, &skip)) return false;
+  if (!resolve(row, old_row.data(), action, false, cx, &skip)) return false;
   if (skip) return true;
   if (table.kind == TableKind::kVirtual) {
     std::vector<Value> args = {old_row[width], row[width]};
@@ -462,7 +486,9 @@ bool DmlExecution::update_one(std::vector<Value>& old_row, const Value* early,
                                     row.data(), &columns, &skip)) {
     return false;
   }
-  return return_row(row.data(), cx);
+  const bool returned = return_row(row.data(), cx);
+  new_values_ = std::move(row);
+  return returned;
 }
 
 bool DmlExecution::delete_all(Cx& cx, bool* done) {
@@ -500,6 +526,7 @@ bool DmlExecution::run_delete(Cx& cx) {
   if (done) return true;
   if (!collect(cx)) return false;
   std::vector<Value> old_row;
+  const bool borrows = triggers_ == nullptr && foreign_keys_ == nullptr;
   for (size_t at = 0; at + found_width_ <= found_.size(); at += found_width_) {
     if (!cx.tick()) return false;
     if (plan_.is_view) {
@@ -526,7 +553,8 @@ bool DmlExecution::run_delete(Cx& cx) {
       ++cx.session.total_changes;
       continue;
     }
-    if (!writer_.read(&found_[at], &old_row)) {
+    if (!(borrows ? writer_.read_borrowed(&found_[at], &old_row)
+                  : writer_.read(&found_[at], &old_row))) {
       if (cx.failed()) return false;
       continue;
     }

@@ -1,6 +1,7 @@
 // One run of INSERT, UPDATE or DELETE: finds or makes the rows, then for each: BEFORE triggers,
 // constraints with their conflict actions, the write, foreign keys, AFTER triggers, RETURNING.
-// All rows to change are collected before the first change. Single-threaded.
+// All rows to change are collected before the first change, but for an INSERT whose source cannot
+// see what it puts in. Single-threaded.
 #pragma once
 
 #include "db/catalog/virtual_table.h"
@@ -27,8 +28,8 @@ class DmlExecution : public Execution {
   bool collect(Cx& cx);
   bool insert_one(const Value* source, Cx& cx);
   bool choose_rowid(std::vector<Value>& row, bool given, Cx& cx);
-  bool resolve(std::vector<Value>& row, const Value* old_row, sql::ConflictAction action, Cx& cx,
-               bool* skip);
+  bool resolve(std::vector<Value>& row, const Value* old_row, sql::ConflictAction action,
+               bool rowid_is_free, Cx& cx, bool* skip);
   bool upsert(const std::vector<Conflict>& conflicts, std::vector<Value>& row, Cx& cx,
               bool* handled);
   bool update_one(std::vector<Value>& old_row, const Value* early, const List<int>& columns,
@@ -54,10 +55,12 @@ class DmlExecution : public Execution {
   size_t found_width_ = 0;
   std::vector<Value> found_;
   std::vector<Value> row_values_;
+  std::vector<Value> new_values_;
   size_t returning_width_ = 0;
   std::vector<Value> returned_;
   size_t returned_at_ = 0;
   bool ran_ = false;
+  bool gives_all_ = false;  // kInsert: the source has a value for every column
   bool sequence_known_ = false;
   bool sequence_changed_ = false;
   i64 sequence_ = 0;

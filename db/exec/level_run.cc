@@ -151,12 +151,25 @@ bool LevelRun::move(Seeker& seeker, Cx& cx, bool forward) {
 bool LevelRun::prepare_choices(Seeker& seeker, Cx& cx) {
   const AccessPath& path = *seeker.path;
   size_t count = path.lookups.size();
-  seeker.key.assign(count, Value());
-  seeker.choices.assign(count, {});
-  seeker.chosen.assign(count, 0);
+  seeker.key.resize(count);
+  bool any_in = false;
+  for (const Lookup& lookup : path.lookups) any_in |= lookup.is_in;
+  seeker.choices.resize(any_in ? count : 0);
+  seeker.chosen.assign(any_in ? count : 0, 0);
   for (size_t i = 0; i < count; ++i) {
     const Lookup& lookup = path.lookups[i];
+    if (!any_in) {
+      // One key and no more: no lists to walk.
+      Value& value = seeker.key[i];
+      eval(lookup.value, cx, value);
+      if (cx.failed()) return false;
+      if (value.is_null() && !lookup.is_null_safe) return false;
+      apply_comparison_affinity_one(lookup.affinity, value);
+      value.keep();
+      continue;
+    }
     std::vector<Value>& choices = seeker.choices[i];
+    choices.clear();
     if (!lookup.is_in) {
       Value value;
       eval(lookup.value, cx, value);
@@ -191,7 +204,8 @@ bool LevelRun::prepare_choices(Seeker& seeker, Cx& cx) {
     if (path.reverse) std::reverse(choices.begin(), choices.end());
     if (choices.empty()) return false;
   }
-  for (size_t i = 0; i < count; ++i) seeker.key[i] = seeker.choices[i][0];
+  if (any_in)
+    for (size_t i = 0; i < count; ++i) seeker.key[i] = seeker.choices[i][0];
   seeker.has_low = seeker.has_high = false;
   if (path.low.value != nullptr) {
     eval(path.low.value, cx, seeker.low);
@@ -211,7 +225,7 @@ bool LevelRun::prepare_choices(Seeker& seeker, Cx& cx) {
 }
 
 bool LevelRun::next_choice(Seeker& seeker) {
-  for (size_t i = seeker.key.size(); i-- > 0;) {
+  for (size_t i = seeker.choices.size(); i-- > 0;) {
     if (++seeker.chosen[i] < seeker.choices[i].size()) {
       seeker.key[i] = seeker.choices[i][seeker.chosen[i]];
       return true;
@@ -302,7 +316,7 @@ bool LevelRun::position_index(Seeker& seeker, Cx& cx) {
   const KeyInfo& info = cursor_.key_info();
   size_t prefix = seeker.key.size();
   bool descending = prefix < info.columns.size() && info.columns[prefix].descending;
-  std::vector<Value> key = seeker.key;
+  std::vector<Value>& key = seeker.key;  // one longer while we seek
   // Where the range begins in the direction of travel, and on which side of ties.
   bool use_low = !path.reverse;
   const Bound& bound = use_low ? path.low : path.high;
@@ -317,8 +331,9 @@ bool LevelRun::position_index(Seeker& seeker, Cx& cx) {
   }
   PrefixProbe probe(key, info, tie);
   Cursor& drive = cursor_.drive();
-  return hit(use_low ? drive.seek_at_least(probe) : drive.seek_at_most(probe), cx) &&
-         within(seeker, cx);
+  const Hit found = use_low ? drive.seek_at_least(probe) : drive.seek_at_most(probe);
+  key.resize(prefix);
+  return hit(found, cx) && within(seeker, cx);
 }
 
 bool LevelRun::within(Seeker& seeker, Cx& cx) {

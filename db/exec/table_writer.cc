@@ -24,6 +24,23 @@ ConflictAction choose(ConflictAction statement, ConflictAction own) {
   return own != ConflictAction::kDefault ? own : ConflictAction::kAbort;
 }
 
+// Would applying the affinity leave the value as it is? Most often one look tells.
+bool has_affinity(const Value& value, Affinity affinity) {
+  switch (affinity) {
+    case Affinity::kNone:
+    case Affinity::kBlob:
+      return true;
+    case Affinity::kText:
+      return value.is_text();
+    case Affinity::kNumeric:
+    case Affinity::kInteger:
+      return value.is_integer();
+    case Affinity::kReal:
+      return value.is_real();
+  }
+  return false;
+}
+
 bool fits_strict(Value& value, StrictType type) {
   switch (type) {
     case StrictType::kNone:
@@ -74,6 +91,11 @@ bool TableWriter::fail(ConflictAction action, int code, std::string text) {
 bool TableWriter::open() {
   if (open_) return true;
   const Table& table = *plan_.table;
+  has_unique_ = table.without_rowid;
+  for (const IndexWrite& write : plan_.indexes) has_unique_ |= write.index->unique;
+  has_constraints_ = !plan_.checks.empty();
+  for (const Column& column : table.columns)
+    has_constraints_ |= column.not_null || column.strict != StrictType::kNone;
   if (table.kind != TableKind::kTable) return true;
   Store* store = cx_.session.databases[static_cast<size_t>(plan_.database)]->store.get();
   if (table.without_rowid) {
@@ -115,7 +137,8 @@ void TableWriter::complete(Value* row) {
       row[i] = row[table.columns.size()];
       continue;
     }
-    apply_affinity(row[i], table.columns[i].affinity);
+    const Affinity affinity = table.columns[i].affinity;
+    if (!has_affinity(row[i], affinity)) apply_affinity(row[i], affinity);
   }
   if (plan_.generated.empty()) return;
   show(row);
@@ -128,6 +151,7 @@ void TableWriter::complete(Value* row) {
 }
 
 Written TableWriter::check(Value* row, ConflictAction statement, const List<Expr*>* defaults) {
+  if (!has_constraints_) return Written::kYes;
   const Table& table = *plan_.table;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const Column& column = table.columns[i];
@@ -215,11 +239,12 @@ bool TableWriter::conflict_of(const Index* index, ConflictAction own, ConflictAc
 }
 
 bool TableWriter::find_conflicts(const Value* row, const Value* old_row, ConflictAction statement,
-                                 std::vector<Conflict>* out) {
+                                 bool rowid_is_free, std::vector<Conflict>* out) {
   const Table& table = *plan_.table;
   size_t width = table.columns.size();
   if (!table.without_rowid) {
-    bool same = old_row != nullptr && old_row[width].raw_integer() == row[width].raw_integer();
+    bool same = rowid_is_free ||
+                (old_row != nullptr && old_row[width].raw_integer() == row[width].raw_integer());
     if (!same) {
       Hit hit = cursor_.seek_equal(row[width].raw_integer());
       if (hit == Hit::kError) return storage_failed(cursor_);
@@ -304,28 +329,26 @@ void TableWriter::fail_conflict(const Conflict& conflict) {
        "UNIQUE constraint failed: " + describe_columns(*conflict.index));
 }
 
-void TableWriter::table_record(const Value* row, std::string* out, std::vector<Value>* key) {
+ByteView TableWriter::table_record(const Value* row) {
   const Table& table = *plan_.table;
-  key->clear();
+  record_.clear();
   for (int column : table.record_columns) {
     if (column == table.rowid_column) {
-      key->emplace_back();
-      continue;
-    }
-    key->push_back(row[column]);
-    if (table.columns[static_cast<size_t>(column)].affinity == Affinity::kReal) {
-      real_as_integer(key->back());
+      record_.add_null();
+    } else if (table.columns[static_cast<size_t>(column)].affinity == Affinity::kReal) {
+      record_.add_real_column(row[column]);
+    } else {
+      record_.add(row[column]);
     }
   }
-  out->clear();
-  encode_record(*key, *out);
+  return base::as_bytes(record_.finish());
 }
 
 bool TableWriter::insert_index(IndexTree& tree, const std::vector<Value>& key) {
   record_.clear();
-  encode_record(key, record_);
+  for (const Value& value : key) record_.add(value);
   PrefixProbe probe(key, tree.order->info(), 0);
-  if (tree.cursor.insert(base::as_bytes(record_), &probe) == Hit::kError) {
+  if (tree.cursor.insert(base::as_bytes(record_.finish()), &probe) == Hit::kError) {
     return storage_failed(tree.cursor);
   }
   return true;
@@ -346,24 +369,54 @@ bool TableWriter::insert(Value* row) {
     if (!index_values(*tree, row, &scratch_, &applies)) return false;
     if (applies && !insert_index(*tree, scratch_)) return false;
   }
-  table_record(row, &record_, &scratch_);
+  const ByteView record = table_record(row);
   Hit hit = Hit::kRow;
   if (table.without_rowid) {
-    PrefixProbe probe({scratch_.data(), static_cast<size_t>(table.primary->key_columns)},
-                      primary_order_->info(), 0);
-    hit = cursor_.insert(base::as_bytes(record_), &probe);
+    primary_key(row, &scratch_);
+    PrefixProbe probe(scratch_, primary_order_->info(), 0);
+    hit = cursor_.insert(record, &probe);
   } else {
-    hit = cursor_.insert(row[width()].raw_integer(), base::as_bytes(record_));
+    hit = cursor_.insert(row[width()].raw_integer(), record);
   }
   return hit == Hit::kError ? storage_failed(cursor_) : true;
+}
+
+// The values of the primary key as the record holds them. WITHOUT ROWID tables.
+void TableWriter::primary_key(const Value* row, std::vector<Value>* key) const {
+  const Table& table = *plan_.table;
+  key->clear();
+  for (int i = 0; i < table.primary->key_columns; ++i) {
+    const int column = table.primary->columns[static_cast<size_t>(i)].column;
+    key->push_back(row[column]);
+    if (table.columns[static_cast<size_t>(column)].affinity == Affinity::kReal)
+      real_as_integer(key->back());
+  }
+}
+
+// Do both rows have the same entry in this index, as plain columns show at a glance?
+bool TableWriter::same_key(const IndexTree& tree, const Value* old_row, const Value* row) const {
+  if (tree.write->where != nullptr) return false;
+  for (const IndexColumn& one : tree.write->index->columns) {
+    if (one.column == kExpression) return false;
+    const size_t at = one.column == kRowid ? width() : static_cast<size_t>(one.column);
+    const Value& before = old_row[at];
+    const Value& after = row[at];
+    if (before.type() != after.type()) return false;
+    if (before.has_bytes() && before.bytes().data() == after.bytes().data() &&
+        before.bytes().size() == after.bytes().size())
+      continue;
+    if (compare(before, after) != 0) return false;
+  }
+  return true;
 }
 
 bool TableWriter::update(const Value* old_row, Value* row) {
   const Table& table = *plan_.table;
   ++cx_.session.write_epoch;
-  std::vector<Value> before;
-  std::vector<Value> after;
+  std::vector<Value>& before = scratch_;
+  std::vector<Value>& after = scratch_key_;
   for (auto& tree : trees_) {
+    if (same_key(*tree, old_row, row)) continue;
     bool had = false;
     bool has = false;
     if (!index_values(*tree, old_row, &before, &had) || !index_values(*tree, row, &after, &has)) {
@@ -379,7 +432,7 @@ bool TableWriter::update(const Value* old_row, Value* row) {
     if (had && !erase_index(*tree, before)) return false;
     if (has && !insert_index(*tree, after)) return false;
   }
-  table_record(row, &record_, &scratch_);
+  const ByteView record = table_record(row);
   Hit hit = Hit::kRow;
   if (table.without_rowid) {
     old_key_.clear();
@@ -397,8 +450,9 @@ bool TableWriter::update(const Value* old_row, Value* row) {
       if (hit == Hit::kRow) hit = cursor_.erase();
       if (hit == Hit::kError) return storage_failed(cursor_);
     }
-    PrefixProbe probe({scratch_.data(), keys}, primary_order_->info(), 0);
-    hit = cursor_.insert(base::as_bytes(record_), &probe);
+    primary_key(row, &scratch_);
+    PrefixProbe probe(scratch_, primary_order_->info(), 0);
+    hit = cursor_.insert(record, &probe);
   } else {
     i64 old_rowid = old_row[width()].raw_integer();
     i64 rowid = row[width()].raw_integer();
@@ -407,7 +461,7 @@ bool TableWriter::update(const Value* old_row, Value* row) {
       if (hit == Hit::kRow) hit = cursor_.erase();
       if (hit == Hit::kError) return storage_failed(cursor_);
     }
-    hit = cursor_.insert(rowid, base::as_bytes(record_));
+    hit = cursor_.insert(rowid, record);
   }
   return hit == Hit::kError ? storage_failed(cursor_) : true;
 }
@@ -435,26 +489,42 @@ bool TableWriter::remove(const Value* old_row) {
   return hit == Hit::kError ? storage_failed(cursor_) : true;
 }
 
-bool TableWriter::read(const Value* key, std::vector<Value>* row) {
+Hit TableWriter::seek_row(const Value* key) {
   const Table& table = *plan_.table;
-  Hit hit = Hit::kEnd;
   if (table.without_rowid) {
     PrefixProbe probe({key, static_cast<size_t>(table.primary->key_columns)},
                       primary_order_->info(), 0);
-    hit = cursor_.seek_equal(probe);
-  } else if (key->is_integer()) {
-    hit = cursor_.seek_equal(key->raw_integer());
+    return cursor_.seek_equal(probe);
   }
+  return key->is_integer() ? cursor_.seek_equal(key->raw_integer()) : Hit::kEnd;
+}
+
+bool TableWriter::read(const Value* key, std::vector<Value>* row) {
+  const Hit hit = seek_row(key);
   if (hit == Hit::kError) return storage_failed(cursor_);
   return hit == Hit::kRow && read_current(row);
 }
 
 bool TableWriter::read_current(std::vector<Value>* row) {
-  const Table& table = *plan_.table;
   ByteView payload;
   if (cursor_.payload(&payload) != Hit::kRow) return storage_failed(cursor_);
-  RecordView view(base::as_text(payload));
-  row->assign(width() + 1, Value());
+  return decode_row(base::as_text(payload), true, row);
+}
+
+bool TableWriter::read_borrowed(const Value* key, std::vector<Value>* row) {
+  const Hit hit = seek_row(key);
+  if (hit == Hit::kError) return storage_failed(cursor_);
+  ByteView payload;
+  if (hit != Hit::kRow) return false;
+  if (cursor_.payload(&payload) != Hit::kRow) return storage_failed(cursor_);
+  row_bytes_.assign(base::as_text(payload));
+  return decode_row(row_bytes_, false, row);
+}
+
+bool TableWriter::decode_row(std::string_view record, bool keep, std::vector<Value>* row) {
+  const Table& table = *plan_.table;
+  view_.reset(record);
+  row->resize(width() + 1);
   for (size_t i = 0; i < width(); ++i) {
     const Column& column = table.columns[i];
     Value& to = (*row)[i];
@@ -462,13 +532,17 @@ bool TableWriter::read_current(std::vector<Value>* row) {
       to.set_integer(cursor_.rowid());
       continue;
     }
-    if (column.record_at < 0) continue;
-    if (!view.column(column.record_at, to)) to = column.added_default;
+    if (column.record_at < 0) {
+      to.set_null();
+      continue;
+    }
+    if (!view_.column(column.record_at, to)) to = column.added_default;
     if (column.affinity == Affinity::kReal && to.is_integer()) {
       to.set_real(static_cast<f64>(to.raw_integer()));
     }
-    to.keep();
+    if (keep) to.keep();
   }
+  row->back().set_null();
   if (!table.without_rowid) row->back().set_integer(cursor_.rowid());
   if (table.has_virtual_columns) {
     show(row->data());

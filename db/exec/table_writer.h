@@ -35,8 +35,11 @@ class TableWriter {
   Written check(Value* row, sql::ConflictAction statement, const List<Expr*>* defaults);
   // Finds what is in the way of the row; `old_row` (may be null) does not count. The first conflict
   // whose action is not REPLACE comes first.
+  // `rowid_is_free`: nobody has this rowid, as new_rowid() has found out.
   bool find_conflicts(const Value* row, const Value* old_row, sql::ConflictAction statement,
-                      std::vector<Conflict>* out);
+                      bool rowid_is_free, std::vector<Conflict>* out);
+  // May find_conflicts() find anything at all?
+  bool can_conflict(bool rowid_is_free) const { return !rowid_is_free || has_unique_; }
   void fail_conflict(const Conflict& conflict);
 
   bool insert(Value* row);
@@ -45,6 +48,8 @@ class TableWriter {
   // Reads a whole row by rowid or primary key. False: not there (or failed).
   bool read(const Value* key, std::vector<Value>* row);
   bool read_current(std::vector<Value>* row);
+  // The same without a copy of each text: the values borrow from one buffer, until the next call.
+  bool read_borrowed(const Value* key, std::vector<Value>* row);
   // A rowid that is free; 0 after a failure.
   i64 new_rowid();
   // The key that the row has in index `number` of the plan; *applies is false for partial indexes
@@ -64,9 +69,14 @@ class TableWriter {
   };
   bool index_values(const IndexTree& tree, const Value* row, std::vector<Value>* out,
                     bool* applies);
+  void primary_key(const Value* row, std::vector<Value>* key) const;
+  bool same_key(const IndexTree& tree, const Value* old_row, const Value* row) const;
+  Hit seek_row(const Value* key);
+  bool decode_row(std::string_view record, bool keep, std::vector<Value>* row);
   bool erase_index(IndexTree& tree, const std::vector<Value>& key);
   bool insert_index(IndexTree& tree, const std::vector<Value>& key);
-  void table_record(const Value* row, std::string* out, std::vector<Value>* key);
+  // The record of the row, good until the next one is made.
+  ByteView table_record(const Value* row);
   bool show(const Value* row);
   bool conflict_of(const Index* index, sql::ConflictAction own, sql::ConflictAction statement,
                    const Value* key, std::vector<Conflict>* out);
@@ -78,9 +88,13 @@ class TableWriter {
   Cursor cursor_;
   std::unique_ptr<IndexOrder> primary_order_;
   std::vector<std::unique_ptr<IndexTree>> trees_;
-  std::string record_;
+  RecordBuilder record_;
+  RecordView view_;
+  std::string row_bytes_;
   std::vector<Value> scratch_, scratch_key_, old_key_;
   bool open_ = false;
+  bool has_unique_ = true;       // an index, or the key of a WITHOUT ROWID table
+  bool has_constraints_ = true;  // NOT NULL, STRICT or CHECK
 };
 
 std::string describe_columns(const Index& index);

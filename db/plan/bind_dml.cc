@@ -1,6 +1,8 @@
 // INSERT, UPDATE, DELETE: targets, new values, RETURNING, upsert.
 #include "db/plan/dml_binder.h"
 
+#include <algorithm>
+
 namespace db {
 namespace {
 
@@ -195,8 +197,13 @@ DmlPlan* DmlBinder::insert(const sql::InsertStatement& statement) {
     }
   }
   if (statement.select != nullptr) {
+    // Taken off the list, the target comes back to it when the source reads it too.
+    std::erase(binder_.tables_used, table);
     plan->source = binder_.bind_select(statement.select, parent_, nullptr);
     if (plan->source == nullptr) return nullptr;
+    const auto& used = binder_.tables_used;
+    plan->source_reads_target = std::find(used.begin(), used.end(), table) != used.end();
+    if (!plan->source_reads_target) binder_.tables_used.push_back(table);
     if (plan->source->width != static_cast<int>(plan->targets.size())) {
       binder_.fail(statement.has_columns
                        ? std::to_string(plan->source->width) + " values for " +

@@ -44,8 +44,10 @@ struct DmlPlan {
   sql::ConflictAction conflict = sql::ConflictAction::kDefault;
   // kInsert
   RowPlan* source = nullptr;  // null: DEFAULT VALUES
-  List<int> targets;          // where each source column goes; kRowid
-  List<Expr*> defaults;       // per column, null: NULL
+  // May the source see rows that this statement has put in? Then they are collected first.
+  bool source_reads_target = true;
+  List<int> targets;     // where each source column goes; kRowid
+  List<Expr*> defaults;  // per column, null: NULL
   List<UpsertPlan*> upserts;
   int excluded_slot = -1;
   // kUpdate, kDelete: rows to change, as rowid or primary key, then the new values when `early`

@@ -129,62 +129,90 @@ u64 serial_type_of(const Value& value) {
   return 0;
 }
 
-bool real_as_integer(Value& value) {
-  if (!value.is_real()) return false;
-  f64 real = value.raw_real();
+namespace {
+
+bool real_is_integer(f64 real, i64* whole) {
   if (!(std::fabs(real) < 140737488355328.0)) return false;  // 2^47: six bytes at most
-  i64 whole = static_cast<i64>(real);
-  if (static_cast<f64>(whole) != real || (real == 0 && std::signbit(real))) return false;
+  *whole = static_cast<i64>(real);
+  return static_cast<f64>(*whole) == real && !(real == 0 && std::signbit(real));
+}
+
+}  // namespace
+
+bool real_as_integer(Value& value) {
+  i64 whole = 0;
+  if (!value.is_real() || !real_is_integer(value.raw_real(), &whole)) return false;
   value.set_integer(whole);
   return true;
 }
 
 namespace {
 
-void put_body(const Value& value, u64 type, std::string& out) {
-  if (type >= 12) {
-    out.append(value.bytes());
-    return;
-  }
-  if (type == 0 || type >= 8) return;
-  u64 bits;
-  if (type == 7) {
-    f64 real = value.raw_real();
-    std::memcpy(&bits, &real, sizeof bits);
-  } else {
-    bits = static_cast<u64>(value.raw_integer());
-  }
-  u32 size = serial_type_size(type);
-  char bytes[8];
+u8* put_big_endian(u64 bits, u32 size, u8* at) {
+  u8 bytes[8];
   base::store_be64(bytes, bits);
-  out.append(bytes + 8 - size, size);
+  std::memcpy(at, bytes + 8 - size, size);
+  return at + size;
 }
 
 }  // namespace
 
+void RecordBuilder::add(const Value& value) {
+  Item item{serial_type_of(value), {}};
+  if (item.type >= 12) {
+    item.bytes = value.bytes().data();
+  } else {
+    item.bits = static_cast<u64>(value.raw_integer());  // a real's bits lie in the same place
+  }
+  take(item);
+}
+
+void RecordBuilder::add_real_column(const Value& value) {
+  i64 whole = 0;
+  if (value.is_real() && real_is_integer(value.raw_real(), &whole)) {
+    add(Value::integer(whole));
+  } else {
+    add(value);
+  }
+}
+
+std::string_view RecordBuilder::finish() {
+  u64 total = header_ + 1;
+  if (total > 127) total = header_ + static_cast<u64>(varint_size(header_ + 2));
+  const size_t size = total + body_;
+  if (out_.size() < size) out_.resize(size);
+  u8* head = reinterpret_cast<u8*>(out_.data());
+  u8* body = head + total;
+  head += put_varint(head, total);
+  for (const Item& item : items_) {
+    if (item.type < 128) {
+      *head++ = static_cast<u8>(item.type);
+    } else {
+      head += put_varint(head, item.type);
+    }
+    const u32 bytes = serial_type_size(item.type);
+    if (bytes == 0) continue;
+    if (item.type >= 12) {
+      std::memcpy(body, item.bytes, bytes);
+      body += bytes;
+    } else if (bytes == 1) {
+      *body++ = static_cast<u8>(item.bits);
+    } else {
+      body = put_big_endian(item.bits, bytes, body);
+    }
+  }
+  return {out_.data(), size};
+}
+
 void encode_record(std::span<const Value> values, std::string& out) {
-  u64 header = 0;
-  u64 body = 0;
-  for (const Value& value : values) {
-    u64 type = serial_type_of(value);
-    header += static_cast<u64>(varint_size(type));
-    body += serial_type_size(type);
-  }
-  u64 total = header + 1;
-  if (total > 127) total = header + static_cast<u64>(varint_size(header + 2));
-  out.reserve(out.size() + total + body);
-  u8 buffer[kVarintBytesMax];
-  out.append(reinterpret_cast<char*>(buffer), static_cast<size_t>(put_varint(buffer, total)));
-  for (const Value& value : values) {
-    int size = put_varint(buffer, serial_type_of(value));
-    out.append(reinterpret_cast<char*>(buffer), static_cast<size_t>(size));
-  }
-  for (const Value& value : values) put_body(value, serial_type_of(value), out);
+  RecordBuilder builder;
+  for (const Value& value : values) builder.add(value);
+  out.append(builder.finish());
 }
 
 void RecordView::start() {
-  u64 header = 0;
-  int n = get_varint_checked(data_, data_ + size_, &header);
+  u64 header = size_ > 0 ? data_[0] : 0;
+  int n = size_ > 0 && header < 0x80 ? 1 : get_varint_checked(data_, data_ + size_, &header);
   if (n == 0 || header > size_ || header < static_cast<u64>(n)) {
     corrupt_ = size_ != 0;
     header_end_ = header_at_ = body_at_ = 0;
@@ -197,8 +225,9 @@ void RecordView::start() {
 bool RecordView::parse_to(int index) {
   while (parsed_ <= index) {
     if (header_at_ >= header_end_) return false;
-    u64 type = 0;
-    int n = get_varint_checked(data_ + header_at_, data_ + header_end_, &type);
+    u64 type = data_[header_at_];
+    int n = 1;
+    if (type >= 0x80) n = get_varint_checked(data_ + header_at_, data_ + header_end_, &type);
     u64 end = body_at_ + (type < 12 ? serial_type_size(type) : (type - 12) / 2);
     if (n == 0 || end > size_) {
       corrupt_ = true;
@@ -242,8 +271,8 @@ int compare_record(std::string_view record, std::span<const Value> key, const Ke
   Value stored;
   for (size_t i = 0; i < key.size(); ++i) {
     if (at >= header_end) return -1;
-    u64 type = 0;
-    n = get_varint_checked(at, header_end, &type);
+    u64 type = *at;
+    n = type < 0x80 ? 1 : get_varint_checked(at, header_end, &type);
     if (n == 0) return -1;
     at += n;
     u32 size = serial_type_size(type);
@@ -255,6 +284,46 @@ int compare_record(std::string_view record, std::span<const Value> key, const Ke
     if (order != 0) return column != nullptr && column->descending ? -order : order;
   }
   return 0;
+}
+
+int compare_records(std::string_view a, std::string_view b, const KeyInfo& info) {
+  struct Walk {
+    const u8 *at, *header_end, *body, *end;
+    bool start(std::string_view record) {
+      const u8* data = reinterpret_cast<const u8*>(record.data());
+      end = data + record.size();
+      u64 header = 0;
+      int n = get_varint_checked(data, end, &header);
+      if (n == 0 || header > record.size()) return false;
+      at = data + n;
+      header_end = body = data + header;
+      return true;
+    }
+    bool next(Value& out) {
+      if (at >= header_end) return false;
+      u64 type = *at;
+      int n = type < 0x80 ? 1 : get_varint_checked(at, header_end, &type);
+      if (n == 0) return false;
+      at += n;
+      u32 size = serial_type_size(type);
+      if (size > static_cast<u64>(end - body)) return false;
+      decode_serial(type, body, out);
+      body += size;
+      return true;
+    }
+  };
+  Walk left, right;
+  if (!left.start(a)) return -1;
+  if (!right.start(b)) return 1;
+  Value x, y;
+  for (size_t i = 0;; ++i) {
+    const bool more = right.next(y);
+    if (!left.next(x)) return more ? -1 : 0;
+    if (!more) return 0;
+    const KeyInfo::Column* column = i < info.columns.size() ? &info.columns[i] : nullptr;
+    int order = compare(x, y, column != nullptr ? column->collation : &kBinary);
+    if (order != 0) return column != nullptr && column->descending ? -order : order;
+  }
 }
 
 int compare_keys(std::span<const Value> a, std::span<const Value> b, const KeyInfo& info) {

@@ -41,6 +41,39 @@ void encode_record(std::span<const Value> values, std::string& out);
 // A REAL column stores 36.0 as the integer 36. True and changed when that loses nothing.
 bool real_as_integer(Value& value);
 
+// Builds one record after another in a buffer that it keeps. Values that are added are borrowed
+// until finish().
+class RecordBuilder {
+ public:
+  void clear() {
+    items_.clear();
+    header_ = body_ = 0;
+  }
+  void add(const Value& value);
+  // As add(), for a column of REAL affinity (see real_as_integer).
+  void add_real_column(const Value& value);
+  void add_null() { take({0, {}}); }
+  // The record of all that was added since clear(); good until the next finish().
+  std::string_view finish();
+
+ private:
+  struct Item {
+    u64 type;
+    union {
+      u64 bits;
+      const char* bytes;
+    };
+  };
+  void take(const Item& item) {
+    header_ += item.type < 0x80 ? 1 : static_cast<u64>(varint_size(item.type));
+    body_ += serial_type_size(item.type);
+    items_.push_back(item);
+  }
+  std::vector<Item> items_;
+  std::string out_;
+  u64 header_ = 0, body_ = 0;
+};
+
 class RecordView {
  public:
   RecordView() = default;
@@ -100,6 +133,8 @@ class RecordView {
 // Order of the stored record against a key of unpacked values, as far as the key goes; 0 when the
 // record starts with the key. Negative: the record is smaller. Descending columns are flipped.
 int compare_record(std::string_view record, std::span<const Value> key, const KeyInfo& info);
+// Order of two stored records, as far as the shorter goes (fewer columns than `b`: smaller).
+int compare_records(std::string_view a, std::string_view b, const KeyInfo& info);
 // Order of two unpacked keys; the shorter one decides how far.
 int compare_keys(std::span<const Value> a, std::span<const Value> b, const KeyInfo& info);
 // All columns of a record as borrowed values, appended to `out`.

@@ -1,5 +1,7 @@
 #include "db/value/record.h"
 
+#include "base/random.h"
+
 #include <gtest/gtest.h>
 
 namespace db {
@@ -51,6 +53,77 @@ TEST(Record, CutOffBytesAreCorruptNotCrashes) {
     RecordView view(std::string_view(record).substr(0, size));
     EXPECT_LE(view.count(), 2);
   }
+}
+
+Value random_value(base::Rng& rng) {
+  static const char* kTexts[] = {"", "a", "A", "ab", "aB ", "abcdefgh", "abcdefghi", "b"};
+  switch (rng.below(6)) {
+    case 0:
+      return Value();
+    case 1:
+      return Value::integer(static_cast<i64>(rng.next()) >> rng.below(64));
+    case 2:
+      return Value::real(static_cast<f64>(rng.between(-5, 5)) / 2);
+    case 3:
+      return Value::integer(rng.between(-3, 3));
+    case 4:
+      return Value::text(kTexts[rng.below(8)]);
+    default:
+      return Value::blob(std::string(rng.below(70), 'x'));
+  }
+}
+
+TEST(Record, TwoStoredRecordsCompareAsTheirValuesDo) {
+  base::Rng rng(1);
+  KeyInfo info;
+  info.columns = {{&kNocase, false, false}, {&kBinary, true, false}, {&kRtrim, false, false}};
+  int different = 0;
+  for (int i = 0; i < 20000; i++) {
+    std::vector<Value> a, b;
+    for (int c = 0; c < 3; c++) {
+      a.push_back(random_value(rng));
+      b.push_back(rng.chance(0.6) ? a.back() : random_value(rng));
+    }
+    std::string left, right;
+    encode_record(a, left);
+    encode_record(b, right);
+    auto sign = [](int order) { return order < 0 ? -1 : order > 0; };
+    ASSERT_EQ(sign(compare_records(left, right, info)), sign(compare_keys(a, b, info)));
+    ASSERT_EQ(sign(compare_record(left, b, info)), sign(compare_keys(a, b, info)));
+    different += compare_keys(a, b, info) != 0;
+  }
+  EXPECT_GT(different, 5000);
+}
+
+TEST(Record, ABuilderMakesOneRecordAfterAnother) {
+  base::Rng rng(2);
+  RecordBuilder builder;
+  for (int i = 0; i < 2000; i++) {
+    std::vector<Value> values;
+    builder.clear();
+    for (u64 n = rng.below(200); n > 0; n--) {
+      values.push_back(random_value(rng));
+      builder.add(values.back());
+    }
+    std::vector<Value> again;
+    ASSERT_TRUE(decode_record(builder.finish(), again));
+    ASSERT_EQ(again.size(), values.size());
+    for (size_t c = 0; c < values.size(); c++) {
+      ASSERT_EQ(again[c].type(), values[c].type());
+      ASSERT_EQ(compare(again[c], values[c]), 0);
+    }
+  }
+  builder.clear();
+  builder.add_real_column(Value::real(36));
+  builder.add_real_column(Value::real(0.5));
+  builder.add_real_column(Value::real(-0.0));
+  builder.add_null();
+  std::vector<Value> values;
+  decode_record(builder.finish(), values);
+  EXPECT_TRUE(values[0].is_integer());
+  EXPECT_TRUE(values[1].is_real());
+  EXPECT_TRUE(values[2].is_real());
+  EXPECT_TRUE(values[3].is_null());
 }
 
 }  // namespace

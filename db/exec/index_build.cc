@@ -1,0 +1,172 @@
+#include "db/exec/index_build.h"
+
+#include "base/bytes.h"
+#include "db/exec/execution.h"
+#include "db/exec/table_writer.h"
+#include "db/plan/dml_binder.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace db {
+
+void IndexBuild::add(std::string_view record) {
+  const u32 size = static_cast<u32>(record.size());
+  const size_t bytes = sizeof size + record.size();
+  if (left_ < bytes) {
+    left_ = std::max(kBlockBytes, bytes);
+    blocks_.push_back(std::make_unique_for_overwrite<char[]>(left_));
+    at_ = blocks_.back().get();
+  }
+  std::memcpy(at_, &size, sizeof size);
+  std::memcpy(at_ + sizeof size, record.data(), record.size());
+  entries_.push_back({prefix_of(record), at_});
+  at_ += bytes;
+  left_ -= bytes;
+}
+
+// The first eight bytes as a number; shorter texts end in zeros.
+static u64 leading_bytes(std::string_view text, bool fold_case) {
+  u8 bytes[8] = {};
+  for (size_t i = 0; i < std::min<size_t>(8, text.size()); ++i) {
+    const u8 c = static_cast<u8>(text[i]);
+    bytes[i] = fold_case && c >= 'A' && c <= 'Z' ? static_cast<u8>(c + 32) : c;
+  }
+  return base::load_be64(bytes);
+}
+
+// Two bits for the kind of value, 62 bits of the value.
+u64 IndexBuild::prefix_of(std::string_view record) const {
+  RecordView view(record);
+  Value value;
+  view.column(0, value);
+  u64 prefix = 0;
+  switch (value.type()) {
+    case Type::kNull:
+      break;
+    case Type::kInteger:
+    case Type::kReal: {
+      const f64 real = value.to_real();
+      u64 bits;
+      std::memcpy(&bits, &real, sizeof bits);
+      bits = bits >> 63 != 0 ? ~bits : bits | u64{1} << 63;
+      if (real == 0) bits = u64{1} << 63;  // -0.0 is 0.0
+      prefix = u64{1} << 62 | bits >> 2;
+      break;
+    }
+    case Type::kText: {
+      const Collation::Kind kind = info_.columns[0].collation->kind;
+      prefix = u64{2} << 62;
+      if (kind == Collation::Kind::kBinary || kind == Collation::Kind::kNocase)
+        prefix |= leading_bytes(value.bytes(), kind == Collation::Kind::kNocase) >> 2;
+      break;
+    }
+    case Type::kBlob:
+      prefix = u64{3} << 62 | leading_bytes(value.bytes(), false) >> 2;
+      break;
+  }
+  return info_.columns[0].descending ? ~prefix : prefix;
+}
+
+bool IndexBuild::is_plain(const Table& table) const {
+  if (index_.where != nullptr || table.kind != TableKind::kTable) return false;
+  for (const IndexColumn& one : index_.columns) {
+    if (one.column == kExpression) return false;
+    if (one.column < 0 || one.column == table.rowid_column) continue;
+    if (table.columns[static_cast<size_t>(one.column)].record_at < 0) return false;
+  }
+  return true;
+}
+
+Status IndexBuild::add_plain(Cursor& rows, const Table& table) {
+  RecordBuilder key;
+  RecordView view;
+  Value value;
+  Hit hit = rows.first();
+  for (; hit == Hit::kRow; hit = rows.next()) {
+    ByteView payload;
+    if (rows.payload(&payload) != Hit::kRow) return rows.error();
+    view.reset(base::as_text(payload));
+    key.clear();
+    for (const IndexColumn& one : index_.columns) {
+      if (one.column < 0 || one.column == table.rowid_column) {
+        key.add(Value::integer(rows.rowid()));
+        continue;
+      }
+      const Column& column = table.columns[static_cast<size_t>(one.column)];
+      if (!view.column(column.record_at, value)) value = column.added_default;
+      if (column.affinity == Affinity::kReal) {
+        key.add_real_column(value);
+      } else {
+        key.add(value);
+      }
+    }
+    add(key.finish());
+  }
+  if (hit == Hit::kError) return rows.error();
+  return {};
+}
+
+Status IndexBuild::add_table(Session& session, const Table& table) {
+  Program program;
+  Binder binder(session, program.arena);
+  DmlBinder dml(binder, nullptr);
+  WritePlan* plan = dml.write_plan(&table);
+  if (plan == nullptr) return binder.error();
+  program.take_counts(binder);
+  Cx cx(session);
+  program.fit(cx);
+  TableWriter writer(*plan, cx);
+  if (!writer.open()) return Error(cx.code, cx.message);
+  if (is_plain(table)) return add_plain(writer.rows(), table);
+  int number = -1;
+  for (u32 i = 0; i < plan->indexes.size(); ++i) {
+    if (plan->indexes[i].index == &index_) number = static_cast<int>(i);
+  }
+  if (number < 0) return {};
+  std::vector<Value> row, values;
+  RecordBuilder key;
+  Cursor& cursor = writer.rows();
+  Hit hit = cursor.first();
+  for (; hit == Hit::kRow; hit = cursor.next()) {
+    bool applies = false;
+    if (!writer.read_current(&row) || !writer.index_key(number, row.data(), &values, &applies))
+      return Error(cx.code, cx.message);
+    if (!applies) continue;
+    key.clear();
+    for (const Value& value : values) key.add(value);
+    add(key.finish());
+  }
+  if (hit == Hit::kError) return cursor.error();
+  return {};
+}
+
+// Do two neighbours violate UNIQUE?
+bool IndexBuild::same_key(const Entry& a, const Entry& b) const {
+  if (a.prefix != b.prefix) return false;
+  std::vector<Value> left, right;
+  decode_record(a.bytes(), left);
+  decode_record(b.bytes(), right);
+  const size_t declared = static_cast<size_t>(index_.key_columns);
+  if (left.size() < declared || right.size() < declared) return false;
+  for (size_t i = 0; i < declared; ++i) {
+    if (left[i].is_null()) return false;
+  }
+  return compare_keys({left.data(), declared}, {right.data(), declared}, info_) == 0;
+}
+
+Status IndexBuild::write(Cursor& tree) {
+  std::sort(entries_.begin(), entries_.end(), [this](const Entry& a, const Entry& b) {
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    return compare_records(a.bytes(), b.bytes(), info_) < 0;
+  });
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (index_.unique && i > 0 && same_key(entries_[i - 1], entries_[i])) {
+      return Error(rc::kConstraintUnique, "UNIQUE constraint failed: " + describe_columns(index_));
+    }
+    if (tree.append(base::as_bytes(entries_[i].bytes())) == Hit::kError) return tree.error();
+  }
+  return {};
+}
+
+}  // namespace db
