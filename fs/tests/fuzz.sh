@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 targets="state_fuzz record_fuzz journal_fuzz page_fuzz pack_fuzz apply_fuzz wire_fuzz request_fuzz"
 cmake --preset fuzz -DFLEET_PARTS=fs > /dev/null
 # shellcheck disable=SC2086
-cmake --build --preset fuzz --target agentfs-fuzz-seeds $targets > build/fuzz/build.log
+cmake --build --preset fuzz -j2 --target agentfs-fuzz-seeds $targets > build/fuzz/build.log
 build/fuzz/bin/agentfs-fuzz-seeds build/fuzz/corpus
 mkdir -p build/fuzz/findings
 failed=0

@@ -23,6 +23,7 @@
 mtype = { ACQUIRE, RENEW, RELEASE, APPEND, GRANTED, RENEWED };
 
 chan up = [1] of { mtype, byte, byte, byte };            /* what, who, epoch, question */
+chan data[CLIENTS] = [1] of { byte };                    /* epoch of a record, may be very late */
 chan down[CLIENTS] = [1] of { mtype, byte, byte };       /* what, epoch, question */
 
 byte now;
@@ -58,7 +59,7 @@ end:
        question[me]++; asked[me] = now; send_up(ACQUIRE, 0, question[me]) }
   :: atomic { held[me] && question[me] < ASKS ->
        question[me]++; asked[me] = now; send_up(RENEW, my_epoch[me], question[me]) }
-  :: atomic { may_write(me) -> send_up(APPEND, my_epoch[me], 0) }
+  :: atomic { may_write(me) -> if :: nfull(data[me]) -> data[me]!my_epoch[me] :: full(data[me]) fi }
   :: atomic { held[me] -> held[me] = false; send_up(RELEASE, my_epoch[me], 0) }
   :: atomic { crashes < 1 -> crashes++; held[me] = false }
   :: atomic { down[me]?what, e, q ->
@@ -82,6 +83,14 @@ inline answer(what, who, q) {
   fi
 }
 
+inline take() {
+  if
+  :: (holder == who && e == epoch) || MUTANT == 3 -> assert(e >= newest); newest = e
+  :: else
+  fi;
+  who = 0; e = 0
+}
+
 active proctype server() {
   mtype what; byte who, e, q, restarts;
 end:
@@ -103,11 +112,11 @@ end:
        :: what == RENEW && holder == who && e == epoch ->
             until = now + SPAN; answer(RENEWED, who, q)
        :: what == RELEASE && holder == who && e == epoch -> holder = 255; until = now
-       :: what == APPEND && ((holder == who && e == epoch) || MUTANT == 3) ->
-            assert(e >= newest); newest = e
        :: else
        fi;
        who = 0; e = 0; q = 0; check() }
+  :: atomic { data[0]?e -> who = 0; take(); check() }
+  :: atomic { data[1]?e -> who = 1; take(); check() }
   od
 }
 
