@@ -135,6 +135,20 @@ TEST_F(Executors, RowsThatRunOverOntoOtherPagesReadWhole) {
   both("SELECT count(*),sum(length(s)),max(s) FROM a WHERE k=1");
 }
 
+// More rows than one batch, by paths that are not whole scans, under row-wise evaluation above.
+TEST_F(Executors, IndexRangesOfSeveralBatchesAgree) {
+  run("CREATE INDEX a_x ON a(x)");
+  both("SELECT id FROM a WHERE x>100.0");
+  both("SELECT id,s FROM a WHERE id>100 AND id<2900 ORDER BY s,id DESC");
+  both("SELECT s,max(x),id FROM a WHERE x BETWEEN 10.0 AND 1400.0 GROUP BY s");
+  both("SELECT count(*) FROM b, a WHERE a.x>b.id AND b.w=1 AND a.s||b.t<>'s1ABC1'");
+}
+
+TEST_F(Executors, ADeleteOfSeveralBatchesDeletesAll) {
+  run("CREATE INDEX a_x ON a(x); PRAGMA fleet_executor=vector; DELETE FROM a WHERE x<=1400.0");
+  EXPECT_EQ(run("SELECT count(*) FROM a"), "200\n");
+}
+
 TEST_F(Executors, ACommonTableReadTwiceIsComputedOnce) {
   both(
       "WITH g(k,n) AS (SELECT k,count(*) FROM a GROUP BY k) "

@@ -133,7 +133,7 @@ class HashLevel : public JoinLevelSource {
         if (next_ == kNoRow && level_.left) {
           if (!put(r, kNoRow)) {
             entered_ = false;
-            return true;
+            return give();
           }
         }
       }

@@ -304,6 +304,8 @@ class LevelScan : public BatchSource {
   Batch* next(Cx& cx) override {
     while (!done_ && !cx.failed()) {
       batch_.arena.reset();
+      // Whoever evaluated row by row has shown rows of its own in the slot.
+      if (started_) run_->slot(cx) = shown_;
       u32 rows = 0;
       while (rows < kBatchRows) {
         done_ = !(started_ ? run_->advance(cx) : run_->start(cx));
@@ -312,11 +314,8 @@ class LevelScan : public BatchSource {
         take(rows++, cx);
       }
       if (cx.failed()) return nullptr;
-      // Filters show rows of their own in the slot; the level's next step sets it again.
-      Slot shown = run_->slot(cx);
-      bool some = finish_batch(batch_, rows, filters_, cx);
-      run_->slot(cx) = shown;
-      if (some) return &batch_;
+      shown_ = run_->slot(cx);
+      if (finish_batch(batch_, rows, filters_, cx)) return &batch_;
     }
     return nullptr;
   }
@@ -339,6 +338,7 @@ class LevelScan : public BatchSource {
   const JoinLevel& level_;
   bool first_;
   std::unique_ptr<LevelRun> run_;
+  Slot shown_;
   VectorExprs filters_;
   bool started_ = false;
   bool done_ = false;

@@ -27,7 +27,7 @@ if [ -f "$corpus" ]; then
   fi
   corpus=$unpacked/test
 fi
-run() { "$slt" --jobs 2 --per-group "$per_group" --library "$library" "$@" "$corpus" | tail -n 12; }
+run() { "$slt" --jobs 2 --per-group "$per_group" "$@" --library "$library" "$corpus" | tail -n 12; }
 run
 run --mode file --check-with libsqlite3.so.0
 run --mode wal --check-with libsqlite3.so.0
