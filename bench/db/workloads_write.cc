@@ -44,7 +44,7 @@ Workload autocommit(std::string name, std::string sql, Place place, std::string 
               }};
 }
 
-void add_all(std::vector<Workload>& all) {
+void add_bulk_writes(std::vector<Workload>& all) {
   all.push_back(bulk_insert("bulk insert", make_log));
   all.push_back(bulk_insert("bulk insert, one index", [](Session& s, i64 rows) {
     make_log(s, rows);
@@ -84,6 +84,9 @@ void add_all(std::vector<Workload>& all) {
                    s.exec("DROP INDEX IF EXISTS big_note; CREATE INDEX big_note ON big(note)");
                    return rows;
                  }});
+}
+
+void add_changes(std::vector<Workload>& all) {
   all.push_back({.group = "write",
                  .name = "UPDATE and DELETE ranges",
                  .setup = make_big,
@@ -133,7 +136,8 @@ void add_all(std::vector<Workload>& all) {
 }  // namespace
 
 void add_writes(std::vector<Workload>& all) {
-  add_all(all);
+  add_bulk_writes(all);
+  add_changes(all);
 }
 
 }  // namespace bench

@@ -206,6 +206,11 @@ bool LevelRun::prepare_choices(Seeker& seeker, Cx& cx) {
   }
   if (any_in)
     for (size_t i = 0; i < count; ++i) seeker.key[i] = seeker.choices[i][0];
+  return prepare_range(seeker, cx);
+}
+
+bool LevelRun::prepare_range(Seeker& seeker, Cx& cx) {
+  const AccessPath& path = *seeker.path;
   seeker.has_low = seeker.has_high = false;
   if (path.low.value != nullptr) {
     eval(path.low.value, cx, seeker.low);

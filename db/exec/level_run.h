@@ -48,6 +48,7 @@ class LevelRun {
   bool seek_start(Seeker& seeker, Cx& cx);
   bool seek_next(Seeker& seeker, Cx& cx);
   bool prepare_choices(Seeker& seeker, Cx& cx);
+  bool prepare_range(Seeker& seeker, Cx& cx);
   bool next_choice(Seeker& seeker);
   bool position(Seeker& seeker, Cx& cx);
   bool position_rowid(Seeker& seeker, Cx& cx);
