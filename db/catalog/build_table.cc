@@ -223,7 +223,7 @@ class TableBuilder {
     }
     int at = table_->find_column(name);
     if (at < 0) {
-      return failure("table " + table_->name + " has no column named " + std::string(name));
+      return failure("no such column: " + std::string(name)).at(static_cast<int>(expr->span.begin));
     }
     if (!collated) collation = table_->columns[static_cast<size_t>(at)].collation;
     return KeyColumn{at, collation, term.descending()};
@@ -269,7 +269,8 @@ class TableBuilder {
     if (columns.size() == 1 && reference.columns.size() > 1) {
       return failure("foreign key on " + table_->columns[static_cast<size_t>(columns[0])].name +
                      " should reference only one column of table " +
-                     std::string(reference.table.text));
+                     std::string(reference.table.text))
+          .at(static_cast<int>(reference.table.span.begin));
     }
     ForeignKey key;
     key.columns = std::move(columns);
@@ -433,7 +434,7 @@ Result<std::shared_ptr<Index>> build_index(const sql::CreateIndexStatement& stat
       column.expr = term.expr;
     } else if (!name.empty() && at < 0 && expr->kind == sql::ExprKind::kColumn &&
                expr->as<sql::ColumnExpr>()->column.quote != sql::Quote::kDouble) {
-      return failure("no such column: " + std::string(name));
+      return failure("no such column: " + std::string(name)).at(static_cast<int>(expr->span.begin));
     } else if (at >= 0) {
       column.column = at == table.rowid_column ? kRowid : at;
       if (!collated) column.collation = table.columns[static_cast<size_t>(at)].collation;

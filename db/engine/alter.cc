@@ -42,12 +42,13 @@ Status add_column(const Command& command, const sql::AlterStatement& alter, Tabl
         Value value = TRY(constant_of(command, one->expr));
         null_default = value.is_null();
         if (const auto* call = one->expr->is<sql::FunctionExpr>(); call != nullptr) {
+          if (command.checking) break;  // SQLite finds these two when it runs
           return failure("Cannot add a column with non-constant default");
         }
         break;
       }
       case sql::ColumnConstraintKind::kGenerated:
-        if (one->stored) return failure("cannot add a STORED column");
+        if (one->stored && !command.checking) return failure("cannot add a STORED column");
         break;
       default:
         break;
@@ -56,6 +57,7 @@ Status add_column(const Command& command, const sql::AlterStatement& alter, Tabl
   if (table.find_column(added.name.text) >= 0) {
     return failure("duplicate column name: " + std::string(added.name.text));
   }
+  if (command.checking) return {};
   Cursor cursor(*table.schema->store, table.root, nullptr);
   auto empty = cursor.empty();
   bool has_rows = empty.ok() && !empty.value();
@@ -79,7 +81,10 @@ Status drop_column(const Command& command, const sql::AlterStatement& alter, Tab
   Session& session = command.session;
   std::string column_name(alter.column.text);
   int column = table.find_column(column_name);
-  if (column < 0) return failure("no such column: \"" + column_name + "\"");
+  if (column < 0) {
+    return failure("no such column: \"" + column_name + "\"")
+        .at(static_cast<int>(alter.column.span.begin));
+  }
   const Column& definition = table.columns[static_cast<size_t>(column)];
   if (definition.primary_key > 0)
     return failure("cannot drop PRIMARY KEY column: \"" + column_name + "\"");
@@ -88,12 +93,18 @@ Status drop_column(const Command& command, const sql::AlterStatement& alter, Tab
       if (index->columns[static_cast<size_t>(i)].column != column) continue;
       if (index->origin == 'u')
         return failure("cannot drop UNIQUE column: \"" + column_name + "\"");
-      return failure("error in index " + index->name +
-                     " after drop column: no such column: " + column_name);
     }
   }
   if (table.columns.size() == 1)
     return failure("cannot drop column \"" + column_name + "\": no other columns exist");
+  if (command.checking) return {};
+  for (const auto& index : table.indexes) {
+    for (int i = 0; i < index->key_columns; ++i) {
+      if (index->columns[static_cast<size_t>(i)].column != column) continue;
+      return failure("error in index " + index->name +
+                     " after drop column: no such column: " + column_name);
+    }
+  }
   const auto& create = *table.definition->statement->as<sql::CreateTableStatement>();
   size_t place = static_cast<size_t>(column);
   u32 begin = place == 0 ? create.columns[0]->span.begin : create.columns[place - 1]->span.end;
@@ -190,6 +201,7 @@ Status rename_table(const Command& command, const sql::AlterStatement& alter, Ta
   if (to.size() >= 7 && equal_nocase(to.substr(0, 7), "sqlite_")) {
     return failure("object name reserved for internal use: " + to);
   }
+  if (command.checking) return {};
   TRY(edit_schema_rows(session, at, [&](SchemaRow& row) {
     bool mine = equal_nocase(row.table, from);
     std::string before = row.sql;
@@ -225,7 +237,11 @@ Status rename_column(const Command& command, const sql::AlterStatement& alter, T
   std::string from(alter.column.text);
   std::string to(alter.new_name.text);
   int column = table.find_column(from);
-  if (column < 0) return failure("no such column: \"" + from + "\"");
+  if (column < 0) {
+    return failure("no such column: \"" + from + "\"")
+        .at(static_cast<int>(alter.column.span.begin));
+  }
+  if (command.checking) return {};
   if (table.find_column(to) >= 0 && !equal_nocase(from, to))
     return failure("duplicate column name: " + to);
   std::string name = table.name;
@@ -263,7 +279,7 @@ Status alter_table(const Command& command) {
   if (table->is_system() || table->root == 1)
     return failure("table " + table->name + " may not be altered");
   int at = session.index_of(*table->schema);
-  TRY(authorize_command(session, 26, table->schema->name, table->name, ""));
+  TRY(authorize_command(command, 26, table->schema->name, table->name, ""));
   if (table->kind == TableKind::kView) {
     return failure(alter.action == sql::AlterKind::kRenameColumn
                        ? "cannot rename columns of view \"" + table->name + "\""
@@ -273,7 +289,7 @@ Status alter_table(const Command& command) {
                        ? "cannot drop column from view \"" + table->name + "\""
                        : "view " + table->name + " may not be altered");
   }
-  TRY(begin_write(session, at));
+  if (!command.checking) TRY(begin_write(session, at));
   std::shared_ptr<Table> alive =
       session.databases[static_cast<size_t>(at)]->schema.tables[table->name];
   switch (alter.action) {

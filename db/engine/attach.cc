@@ -22,13 +22,14 @@ Status attach(const Command& command) {
   Value file = TRY(constant_of(command, statement.file));
   Value name = TRY(constant_of(command, statement.schema));
   std::string schema = name.to_text();
+  TRY(authorize_command(command, 24, file.to_text(), "", ""));
+  if (command.checking) return {};
   if (static_cast<i64>(session.databases.size()) >= session.limit(Limit::kAttached) + 2) {
     return failure("too many attached databases - max " +
                    std::to_string(session.limit(Limit::kAttached)));
   }
   if (session.database_index(schema) >= 0)
     return failure("database " + schema + " is already in use");
-  TRY(authorize_command(session, 24, file.to_text(), "", ""));
   std::string path = file.to_text();
   if (path.starts_with("file:"))
     path = path.substr(
@@ -49,10 +50,11 @@ Status detach(const Command& command) {
   Session& session = command.session;
   Value name = TRY(constant_of(command, statement.schema));
   std::string schema = name.to_text();
+  TRY(authorize_command(command, 25, schema, "", ""));
+  if (command.checking) return {};
   int at = session.database_index(schema);
   if (at < 0) return failure("no such database: " + schema);
   if (at < 2) return failure("cannot detach database " + schema);
-  TRY(authorize_command(session, 25, schema, "", ""));
   Database& database = *session.databases[static_cast<size_t>(at)];
   if (!session.autocommit && database.store->state() != TransactionState::kNone) {
     return failure("database " + schema + " is locked");
@@ -69,12 +71,17 @@ Status detach(const Command& command) {
 Status vacuum(const Command& command) {
   const auto& statement = *command.statement->as<sql::VacuumStatement>();
   Session& session = command.session;
+  int at = statement.schema.present() ? session.database_index(statement.schema.text) : 0;
+  if (at < 0) {
+    return failure("unknown database " + std::string(statement.schema.text))
+        .at(static_cast<int>(statement.schema.span.begin));
+  }
+  if (statement.into != nullptr) TRY(constant_of(command, statement.into));
+  if (command.checking) return {};
   if (!session.autocommit) return failure("cannot VACUUM from within a transaction");
   if (session.running_readers + session.running_writers > 0) {
     return failure("cannot VACUUM - SQL statements in progress");
   }
-  int at = statement.schema.present() ? session.database_index(statement.schema.text) : 0;
-  if (at < 0) return failure("unknown database " + std::string(statement.schema.text));
   if (at == 1) return {};
   session.connection->drop_executions();
   Database& source = *session.databases[static_cast<size_t>(at)];
@@ -190,6 +197,15 @@ Status analyze(const Command& command) {
   std::string_view schema = statement.schema.present() ? statement.schema.text : std::string_view();
   std::string_view name = statement.name.present() ? statement.name.text : std::string_view();
   if (!name.empty() && schema.empty() && session.database_index(name) >= 0) std::swap(schema, name);
+  if (!schema.empty() && session.database_index(schema) < 0)
+    return failure("unknown database " + std::string(schema))
+        .at(static_cast<int>(statement.schema.span.begin));
+  if (!name.empty() && session.find_index(schema, name) == nullptr &&
+      session.find_table(schema, name) == nullptr) {
+    return failure("no such table: " + (schema.empty() ? "" : std::string(schema) + ".") +
+                   std::string(name));
+  }
+  if (command.checking) return {};
   for (size_t i = 0; i < session.databases.size(); ++i) {
     Database& database = *session.databases[i];
     if (!schema.empty() && !equal_nocase(database.schema.name, schema)) continue;

@@ -148,7 +148,7 @@ class PragmaCursor : public VirtualCursor {
     sql::Arena arena;
     sql::Parsed parsed = sql::parse(text, arena);
     if (parsed.failed) return Error(rc::kError, parsed.error);
-    CommandResult result = TRY(run_pragma({session_, parsed.statement, text, {}}));
+    CommandResult result = TRY(run_pragma({session_, parsed.statement, text, {}, false}));
     rows_ = std::move(result.rows);
     return {};
   }

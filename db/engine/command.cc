@@ -65,8 +65,10 @@ int target_database(const Command& command) {
 }
 
 Status run_ddl(const Command& command) {
-  int at = target_database(command);
+  int at = command.checking ? -1 : target_database(command);
   if (at >= 0) TRY(begin_write(command.session, at));
+  // Another process may have changed the schema since this was prepared.
+  if (!command.checking) TRY(load_all_schemas(command.session));
   switch (command.statement->kind) {
     case sql::StatementKind::kCreateTable:
       return create_table(command);
@@ -97,28 +99,34 @@ Status run_simple(const Command& command) {
   Session& session = command.session;
   switch (command.statement->kind) {
     case sql::StatementKind::kBegin:
-      TRY(authorize_command(session, 22, "BEGIN", "", ""));
+      TRY(authorize_command(command, 22, "BEGIN", "", ""));
+      if (command.checking) return {};
       return begin_transaction(session, command.statement->as<sql::BeginStatement>()->mode);
     case sql::StatementKind::kCommit:
-      TRY(authorize_command(session, 22, "COMMIT", "", ""));
+      TRY(authorize_command(command, 22, "COMMIT", "", ""));
+      if (command.checking) return {};
       return commit_transaction(session);
     case sql::StatementKind::kRollback: {
       const auto* rollback = command.statement->as<sql::RollbackStatement>();
       if (rollback->savepoint.present()) {
-        TRY(authorize_command(session, 32, "ROLLBACK", rollback->savepoint.text, ""));
+        TRY(authorize_command(command, 32, "ROLLBACK", rollback->savepoint.text, ""));
+        if (command.checking) return {};
         return rollback_to_savepoint(session, rollback->savepoint.text);
       }
-      TRY(authorize_command(session, 22, "ROLLBACK", "", ""));
+      TRY(authorize_command(command, 22, "ROLLBACK", "", ""));
+      if (command.checking) return {};
       return rollback_transaction(session);
     }
     case sql::StatementKind::kSavepoint: {
       const auto* savepoint = command.statement->as<sql::SavepointStatement>();
-      TRY(authorize_command(session, 32, "BEGIN", savepoint->name.text, ""));
+      TRY(authorize_command(command, 32, "BEGIN", savepoint->name.text, ""));
+      if (command.checking) return {};
       return open_savepoint(session, savepoint->name.text);
     }
     case sql::StatementKind::kRelease: {
       const auto* release = command.statement->as<sql::ReleaseStatement>();
-      TRY(authorize_command(session, 32, "RELEASE", release->name.text, ""));
+      TRY(authorize_command(command, 32, "RELEASE", release->name.text, ""));
+      if (command.checking) return {};
       return release_savepoint(session, release->name.text);
     }
     case sql::StatementKind::kAttach:
@@ -131,6 +139,11 @@ Status run_simple(const Command& command) {
 }
 
 }  // namespace
+
+Status check_command(const Command& command) {
+  if (command.statement->kind == sql::StatementKind::kPragma) return check_pragma(command);
+  return run_simple(command);
+}
 
 Result<CommandResult> run_command(const Command& command) {
   if (command.statement->kind == sql::StatementKind::kPragma) return run_pragma(command);

@@ -20,6 +20,7 @@ struct Connection::State {
   int offset = -1;
   std::vector<Statement*> statements;
   PlanCache plans;
+  Vfs* vfs = &posix_vfs();
 };
 
 Connection::Connection()
@@ -56,9 +57,10 @@ Connection::~Connection() {
 
 namespace {
 
-Result<std::unique_ptr<Store>> open_store(Session& session, const std::string& path, bool read_only,
-                                          bool create) {
+Result<std::unique_ptr<Store>> open_store(Session& session, Vfs& vfs, const std::string& path,
+                                          bool read_only, bool create) {
   StoreOptions options;
+  options.pager.vfs = &vfs;
   options.pager.read_only = read_only;
   options.pager.create = create;
   options.pager.busy = [&session](int attempts) {
@@ -80,15 +82,16 @@ Status Connection::add_database(const std::string& name, const std::string& path
   auto database = std::make_unique<Database>();
   database->schema.name = name;
   bool memory = path.empty() || path == ":memory:";
-  database->path = memory ? "" : posix_vfs().absolute(path);
+  database->path = memory ? "" : state_->vfs->absolute(path);
   database->read_only = read_only;
-  database->store = TRY(open_store(*session_, memory ? "" : path, read_only, create));
+  database->store = TRY(open_store(*session_, *state_->vfs, memory ? "" : path, read_only, create));
   session_->databases.push_back(std::move(database));
   return {};
 }
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, OpenOptions options) {
   std::unique_ptr<Connection> connection(new Connection());
+  if (options.vfs != nullptr) connection->state_->vfs = options.vfs;
   TRY(connection->add_database("main", options.memory ? "" : path, options.read_only,
                                options.create));
   TRY(connection->add_database("temp", "", false, true));

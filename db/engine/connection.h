@@ -24,11 +24,13 @@ namespace db {
 
 class Statement;
 class Store;
+class Vfs;
 
 struct OpenOptions {
   bool read_only = false;
   bool create = true;
   bool memory = false;  // SQLITE_OPEN_MEMORY or mode=memory
+  Vfs* vfs = nullptr;   // null: the operating system's files
 };
 
 struct Prepared {

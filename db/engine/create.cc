@@ -13,6 +13,18 @@ namespace {
 Error failure(std::string text) {
   return Error(rc::kError, std::move(text));
 }
+Error failure(std::string text, const sql::Name& at) {
+  return Error(rc::kError, std::move(text)).at(static_cast<int>(at.span.begin));
+}
+
+const sql::Name& first_name(const sql::Name& schema, const sql::Name& name) {
+  return schema.present() ? schema : name;
+}
+
+// A name as it was written, quotes and all.
+std::string as_written(const Command& command, const sql::Name& name) {
+  return std::string(name.span.in(command.sql));
+}
 
 Status check_name(Session& session, std::string_view name) {
   if (name.size() >= 7 && equal_nocase(name.substr(0, 7), "sqlite_") && !session.writable_schema) {
@@ -139,13 +151,13 @@ Status create_table(const Command& command) {
   int at = TRY(database_for(session, create.schema, create.temporary));
   Database& database = *session.databases[static_cast<size_t>(at)];
   std::string name(create.name.text);
-  TRY(authorize_command(session, at == 1 ? 4 : 2, name, "", database.schema.name));
+  TRY(authorize_command(command, at == 1 ? 4 : 2, name, "", database.schema.name));
   TRY(check_name(session, name));
   if (Table* existing = database.schema.find_table(name); existing != nullptr) {
     if (create.if_not_exists) return {};
     return failure(std::string(existing->kind == TableKind::kView ? "view " : "table ") +
-                   (existing->kind == TableKind::kView ? name : as_identifier(name)) +
-                   " already exists");
+                       as_written(command, create.name) + " already exists",
+                   first_name(create.schema, create.name));
   }
   if (database.schema.find_index(name) != nullptr) {
     return failure("there is already an index named " + name);
@@ -163,7 +175,7 @@ Status create_table(const Command& command) {
     DmlBinder dml(binder, nullptr);
     for (const Column& column : table->columns) {
       if (session.collation(column.collation) == nullptr) {
-        return failure("no such collation sequence: " + column.collation);
+        return Error(rc::kErrorMissingCollation, "no such collation sequence: " + column.collation);
       }
       if (column.default_expr == nullptr) continue;
       binder.sql = command.sql;
@@ -181,6 +193,7 @@ Status create_table(const Command& command) {
       if (dml.write_plan(table.get()) == nullptr) return binder.error();
     }
   }
+  if (command.checking) return {};
   sql::Arena arena;
   std::string text = row.sql;
   sql::Parsed parsed = sql::parse(text, arena);
@@ -217,7 +230,7 @@ Status create_index(const Command& command) {
   std::string name(create.name.text);
   std::string_view schema = create.schema.present() ? create.schema.text : std::string_view();
   if (!schema.empty() && session.database_index(schema) < 0) {
-    return failure("unknown database " + std::string(schema));
+    return failure("unknown database " + std::string(schema), create.schema);
   }
   Table* table = session.find_table(schema, create.table.text);
   if (table == nullptr) {
@@ -237,7 +250,7 @@ Status create_index(const Command& command) {
     if (create.if_not_exists) return {};
     return failure("index " + as_identifier(name) + " already exists");
   }
-  TRY(authorize_command(session, at == 1 ? 3 : 1, name, table->name, database.schema.name));
+  TRY(authorize_command(command, at == 1 ? 3 : 1, name, table->name, database.schema.name));
   std::shared_ptr<Index> shape = TRY(build_index(create, *table));
   Program program;
   Binder binder(session, program.arena);
@@ -247,7 +260,7 @@ Status create_index(const Command& command) {
   scope->sources.push_back(binder.table_source(table, binder.new_slot(), table->name));
   for (const IndexColumn& column : shape->columns) {
     if (session.collation(column.collation) == nullptr) {
-      return failure("no such collation sequence: " + column.collation);
+      return Error(rc::kErrorMissingCollation, "no such collation sequence: " + column.collation);
     }
     if (column.column != kExpression) continue;
     binder.prohibited_place = "index expressions";
@@ -257,6 +270,7 @@ Status create_index(const Command& command) {
     binder.prohibited_place = "partial index WHERE clauses";
     if (binder.bind(shape->where, scope) == nullptr) return binder.error();
   }
+  if (command.checking) return {};
   SchemaRow row{"index", name, table->name, 0,
                 std::string(create.unique ? "CREATE UNIQUE INDEX " : "CREATE INDEX ") +
                     std::string(create.body.in(command.sql))};
@@ -272,16 +286,18 @@ Status create_view(const Command& command) {
   int at = TRY(database_for(session, create.schema, create.temporary));
   Database& database = *session.databases[static_cast<size_t>(at)];
   std::string name(create.name.text);
-  TRY(authorize_command(session, at == 1 ? 6 : 8, name, "", database.schema.name));
+  TRY(authorize_command(command, at == 1 ? 6 : 8, name, "", database.schema.name));
   TRY(check_name(session, name));
   if (Table* existing = database.schema.find_table(name); existing != nullptr) {
     if (create.if_not_exists) return {};
     return failure(std::string(existing->kind == TableKind::kView ? "view " : "table ") +
-                   as_identifier(name) + " already exists");
+                       as_written(command, create.name) + " already exists",
+                   first_name(create.schema, create.name));
   }
   if (database.schema.find_index(name) != nullptr) {
     return failure("there is already an index named " + name);
   }
+  if (command.checking) return {};
   SchemaRow row{"view", name, name, 0, "CREATE VIEW " + std::string(create.body.in(command.sql))};
   TRY(add_object(session, at, row));
   return bump_cookie(session, at);
@@ -303,11 +319,12 @@ Status create_trigger(const Command& command) {
   if (!create.schema.present() && session.index_of(*table->schema) == 1) at = 1;
   if (!create.schema.present() && !create.temporary) at = session.index_of(*table->schema);
   Database& database = *session.databases[static_cast<size_t>(at)];
-  TRY(authorize_command(session, at == 1 ? 5 : 7, name, table->name, database.schema.name));
+  TRY(authorize_command(command, at == 1 ? 5 : 7, name, table->name, database.schema.name));
   TRY(check_name(session, name));
   if (database.schema.find_trigger(name) != nullptr) {
     if (create.if_not_exists) return {};
-    return failure("trigger " + as_identifier(name) + " already exists");
+    return failure("trigger " + as_written(command, create.name) + " already exists",
+                   first_name(create.schema, create.name));
   }
   if (table->is_system() || table->root == 1)
     return failure("cannot create trigger on system table");
@@ -321,6 +338,7 @@ Status create_trigger(const Command& command) {
   if (table->kind != TableKind::kView && create.time == sql::TriggerTime::kInsteadOf) {
     return failure("cannot create INSTEAD OF trigger on table: " + table->name);
   }
+  if (command.checking) return {};
   SchemaRow row{"trigger", name, table->name, 0,
                 "CREATE TRIGGER " + std::string(create.body.in(command.sql))};
   TRY(add_object(session, at, row));

@@ -12,11 +12,15 @@ Status create_virtual_table(const Command& command) {
   int at = TRY(database_for(session, create.schema, false));
   Database& database = *session.databases[static_cast<size_t>(at)];
   std::string name(create.name.text);
-  TRY(authorize_command(session, 29, name, create.module.text, database.schema.name));
+  TRY(authorize_command(command, 29, name, create.module.text, database.schema.name));
   if (database.schema.find_table(name) != nullptr) {
     if (create.if_not_exists) return {};
-    return Error(rc::kError, "table " + quote_name(name) + " already exists");
+    const sql::Name& first = create.schema.present() ? create.schema : create.name;
+    return Error(rc::kError,
+                 "table " + std::string(create.name.span.in(command.sql)) + " already exists")
+        .at(static_cast<int>(first.span.begin));
   }
+  if (command.checking) return {};
   if (session.modules.find(create.module.text) == session.modules.end()) {
     return Error(rc::kError, "no such module: " + std::string(create.module.text));
   }

@@ -84,9 +84,6 @@ Status drop_object(const Command& command) {
   std::string name(drop.name.text);
   std::string_view schema = drop.schema.present() ? drop.schema.text : std::string_view();
   std::string full = (schema.empty() ? "" : std::string(schema) + ".") + name;
-  if (!schema.empty() && session.database_index(schema) < 0 && !drop.if_exists) {
-    return failure("unknown database " + std::string(schema));
-  }
   switch (drop.object) {
     case sql::ObjectKind::kTable:
     case sql::ObjectKind::kView: {
@@ -106,12 +103,13 @@ Status drop_object(const Command& command) {
           table->root == 1) {
         return failure("table " + table->name + " may not be dropped");
       }
+      int at = session.index_of(*table->schema);
+      TRY(authorize_command(command, view ? (at == 1 ? 15 : 17) : (at == 1 ? 13 : 11), table->name,
+                            "", table->schema->name));
+      if (command.checking) return {};
       if (session.running_readers > 0 && table->kind == TableKind::kTable) {
         return Error(rc::kLocked, "database table is locked");
       }
-      int at = session.index_of(*table->schema);
-      TRY(authorize_command(session, view ? (at == 1 ? 15 : 17) : (at == 1 ? 13 : 11), table->name,
-                            "", table->schema->name));
       TRY(begin_write(session, at));
       return drop_table(session, at, *table);
     }
@@ -124,10 +122,11 @@ Status drop_object(const Command& command) {
       if (index->origin != 'c') {
         return failure("index associated with UNIQUE or PRIMARY KEY constraint cannot be dropped");
       }
-      if (session.running_readers > 0) return Error(rc::kLocked, "database table is locked");
       int at = session.index_of(*index->table->schema);
-      TRY(authorize_command(session, at == 1 ? 12 : 10, index->name, index->table->name,
+      TRY(authorize_command(command, at == 1 ? 12 : 10, index->name, index->table->name,
                             index->table->schema->name));
+      if (command.checking) return {};
+      if (session.running_readers > 0) return Error(rc::kLocked, "database table is locked");
       TRY(begin_write(session, at));
       u32 root = index->root;
       TRY(edit_schema_rows(session, at, [&](SchemaRow& row) {
@@ -145,7 +144,8 @@ Status drop_object(const Command& command) {
         Trigger* trigger = one.find_trigger(name);
         if (trigger == nullptr) continue;
         int at = session.index_of(one);
-        TRY(authorize_command(session, at == 1 ? 14 : 16, trigger->name, trigger->table, one.name));
+        TRY(authorize_command(command, at == 1 ? 14 : 16, trigger->name, trigger->table, one.name));
+        if (command.checking) return {};
         TRY(begin_write(session, at));
         TRY(edit_schema_rows(session, at, [&](SchemaRow& row) {
           return row.type == "trigger" && equal_nocase(row.name, name) ? SchemaEdit::kRemove
@@ -183,6 +183,7 @@ Status reindex(const Command& command) {
         matched |= equal_nocase(table->name, name);
         if (!wanted) continue;
         matched = true;
+        if (command.checking) continue;
         TRY(begin_write(session, static_cast<int>(i)));
         auto cleared = session.databases[i]->store->clear_tree(index->root);
         if (!cleared.ok()) return storage_error(cleared.error());
@@ -191,6 +192,10 @@ Status reindex(const Command& command) {
       }
       matched |= !name.empty() && equal_nocase(table->name, name);
     }
+  }
+  if (!schema.empty() && session.database_index(schema) < 0) {
+    return failure("unknown database " + std::string(schema))
+        .at(static_cast<int>(statement.schema.span.begin));
   }
   if (!matched && !is_collation) {
     return failure("unable to identify the object to be reindexed");

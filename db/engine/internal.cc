@@ -55,7 +55,10 @@ Status run_internal(Session& session, std::string_view text, std::vector<std::ve
 Result<int> database_for(Session& session, const sql::Name& schema, bool temporary) {
   if (!schema.present()) return temporary ? 1 : 0;
   int at = session.database_index(schema.text);
-  if (at < 0) return Error(rc::kError, "unknown database " + std::string(schema.text));
+  if (at < 0) {
+    return Error(rc::kError, "unknown database " + std::string(schema.text))
+        .at(static_cast<int>(schema.span.begin));
+  }
   if (temporary && at != 1) {
     return Error(rc::kError, "temporary table name must be unqualified");
   }
@@ -73,6 +76,8 @@ Result<Value> constant_of(const Command& command, const sql::Expr* expr) {
   Expr* bound = binder.bind(expr, scope);
   if (bound == nullptr) return binder.error();
   program.take_counts(binder);
+  // Parameters have no values yet while the statement is only looked at.
+  if (command.checking && !is_constant(bound)) return Value();
   Cx cx(command.session);
   program.fit(cx);
   cx.parameters = command.parameters.data();
@@ -84,9 +89,10 @@ Result<Value> constant_of(const Command& command, const sql::Expr* expr) {
   return value;
 }
 
-Status authorize_command(Session& session, int action, std::string_view a, std::string_view b,
+Status authorize_command(const Command& command, int action, std::string_view a, std::string_view b,
                          std::string_view schema) {
-  if (!session.hooks.authorizer) return {};
+  const Session& session = command.session;
+  if (!command.checking || !session.hooks.authorizer) return {};
   std::string first(a), second(b), where(schema);
   int answer = session.hooks.authorizer(action, a.empty() ? nullptr : first.c_str(),
                                         b.empty() ? nullptr : second.c_str(),

@@ -671,6 +671,18 @@ std::vector<std::string> pragma_columns(const sql::PragmaStatement& pragma) {
   return {};
 }
 
+Status check_pragma(const Command& command) {
+  const auto& syntax = *command.statement->as<sql::PragmaStatement>();
+  if (syntax.schema.present() && command.session.database_index(syntax.schema.text) < 0) {
+    return Error(rc::kError, "unknown database " + std::string(syntax.schema.text))
+        .at(static_cast<int>(syntax.schema.span.begin));
+  }
+  Pragma pragma{command, syntax, command.session, {}, 0};
+  return authorize_command(command, 19, lower_ascii(syntax.name.text),
+                           syntax.has_value ? pragma.text() : "",
+                           syntax.schema.present() ? syntax.schema.text : std::string_view());
+}
+
 Result<CommandResult> run_pragma(const Command& command) {
   const auto& syntax = *command.statement->as<sql::PragmaStatement>();
   Pragma pragma{command, syntax, command.session, {}, 0};
@@ -680,8 +692,6 @@ Result<CommandResult> run_pragma(const Command& command) {
       return Error(rc::kError, "unknown database " + std::string(syntax.schema.text));
   }
   std::string name = lower_ascii(syntax.name.text);
-  TRY(authorize_command(command.session, 19, name, syntax.has_value ? pragma.text() : "",
-                        syntax.schema.present() ? syntax.schema.text : std::string_view()));
   if (!run_switch(pragma, name) && !run_config(pragma, name)) {
     bool known = false;
     TRY(run_setting(pragma, name, &known));

@@ -2,6 +2,8 @@
 #include "db/engine/statement_state.h"
 #include "db/engine/transaction.h"
 #include "db/exec/explain.h"
+#include "db/exec/explain_code.h"
+#include "db/exec/trigger_run.h"
 #include "db/functions/builtins.h"
 
 #include <chrono>
@@ -41,10 +43,10 @@ Status Statement::State::compile() {
   bool is_query = statement->kind <= sql::StatementKind::kDelete;
   if (!is_query) {
     program = std::move(fresh);
-    Command command{session, statement, sql, parameters};
+    Command command{session, statement, sql, parameters, true};
     command_columns = db::command_columns(command);
     is_writer = command_writes(*statement);
-    return {};
+    return check_command(command);
   }
   Binder binder(session, fresh->arena);
   binder.sql = sql;
@@ -53,6 +55,8 @@ Status Statement::State::compile() {
   reusable &= !session.hooks.authorizer;
   fresh->take_counts(binder);
   if (fresh->dml != nullptr) {
+    std::vector<const Trigger*> seen;
+    TRY(TriggerRunner::check(session, *fresh->dml, seen));
     fresh->write_database = fresh->dml->write->database;
     is_writer = true;
   }
@@ -238,7 +242,7 @@ int Statement::step() {
     if (s.statement->explain != sql::Explain::kNone) {
       s.explain_plan();
     } else if (s.program->select == nullptr && s.program->dml == nullptr) {
-      Command command{s.session, s.statement, s.sql, s.parameters};
+      Command command{s.session, s.statement, s.sql, s.parameters, false};
       if (s.is_writer || s.statement->kind != sql::StatementKind::kPragma) {
         // The command does not count as a statement that runs beside itself.
         if (s.is_writer) {
@@ -514,7 +518,22 @@ i64 Statement::status(int counter, bool reset) {
 void Statement::State::explain_plan() {
   command_rows.clear();
   command_at = 0;
-  if (statement->explain != sql::Explain::kQueryPlan) return;
+  if (statement->explain == sql::Explain::kCode) {
+    bool plain = program->select == nullptr && program->dml == nullptr;
+    std::string_view command = self->sql();  // behind the word EXPLAIN
+    command.remove_prefix(std::min(command.size(), command.find_first_of(" \t\r\n")));
+    i64 address = 0;
+    for (const CodeLine& line :
+         explain_code(program->select, program->dml, plain ? command : std::string_view(),
+                      program->databases, program->write_database)) {
+      auto text = [](const std::string& one) { return one.empty() ? Value() : Value::text(one); };
+      command_rows.push_back({Value::integer(address++), Value::text(line.opcode),
+                              Value::integer(line.p1), Value::integer(line.p2),
+                              Value::integer(line.p3), text(line.p4), Value::integer(0),
+                              text(line.comment)});
+    }
+    return;
+  }
   for (const PlanLine& line : db::explain_plan(program->select, program->dml)) {
     command_rows.push_back({Value::integer(line.id), Value::integer(line.parent), Value::integer(0),
                             Value::text(line.detail)});

@@ -1,6 +1,7 @@
 #include "db/engine/transaction.h"
 
 #include "db/engine/schema_store.h"
+#include "db/storage/multi_commit.h"
 
 namespace db {
 
@@ -72,11 +73,24 @@ Status commit_all(Session& session) {
       return Error(rc::kConstraint | (2 << 8), "constraint failed");
     }
   }
+  std::vector<Database*> writers;
+  std::vector<Store*> stores;
   for (auto& database : session.databases) {
     if (database->store == nullptr || database->store->state() != TransactionState::kWrite)
       continue;
-    auto done = database->store->commit();
-    if (!done.ok()) return storage_error(done.error());
+    writers.push_back(database.get());
+    stores.push_back(database->store.get());
+  }
+  // One file commits alone; several (ATTACH) commit all or none.
+  auto done = stores.size() == 1 ? stores[0]->commit() : commit_together(stores);
+  if (!done.ok()) {
+    // Where one file of several has given up, the others must not go on.
+    bool undone = false;
+    for (Store* store : stores) undone |= store->state() != TransactionState::kWrite;
+    if (undone) rollback_all(session);
+    return storage_error(done.error());
+  }
+  for (Database* database : writers) {
     database->schema_changed = false;
     if (session.hooks.wal && database->store->pager().wal_frames() > 0) {
       session.hooks.wal(database->schema.name.c_str(), database->store->pager().wal_frames());

@@ -70,7 +70,7 @@ class SetStream : public RowStream {
       arms_[i]->open(cx);
       while (arms_[i]->next(cx)) {
         if (op == sql::CompoundOp::kUnion) {
-          left.insert(arms_[i]->row(), &is_new);
+          unite(left, arms_[i]->row(), keep);
           continue;
         }
         size_t place = left.find(arms_[i]->row());
@@ -79,7 +79,7 @@ class SetStream : public RowStream {
       arms_[i]->close(cx);
       rows_.clear();
       for (size_t r = 0; r < left.size(); ++r) {
-        if (r < keep.size() && !keep[r]) continue;
+        if (op != sql::CompoundOp::kUnion && r < keep.size() && !keep[r]) continue;
         for (size_t c = 0; c < width; ++c) rows_.push_back(left.row(r)[c]);
       }
       sort(collations);
@@ -104,6 +104,23 @@ class SetStream : public RowStream {
       }
     }
     arms_[arm]->close(cx);
+  }
+
+  // Of rows that are equal but not the same (1 and 1.0, 'a' and 'A' under NOCASE) SQLite's merge
+  // keeps the right arm's first. `fresh` is true for rows of the left arm not met yet.
+  static void unite(ValueSet& all, const Value* row, std::vector<bool>& fresh) {
+    bool is_new = false;
+    size_t place = all.insert(row, &is_new);
+    if (is_new || place >= fresh.size() || !fresh[place]) return;
+    fresh[place] = false;
+    for (int c = 0; c < all.width(); ++c) {
+      Value& kept = all.row(place)[c];
+      if (kept.type() == row[c].type() && (!kept.has_bytes() || kept.bytes() == row[c].bytes())) {
+        continue;
+      }
+      kept = row[c];
+      kept.keep();
+    }
   }
 
   void sort(const std::vector<const Collation*>& collations) {

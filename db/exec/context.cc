@@ -22,8 +22,9 @@ FunctionContext& Cx::call(const Expr* expr) {
   if (context == nullptr) {
     context = std::make_unique<FunctionContext>(*expr->function, &session);
     for (const Expr* arg : expr->args) {
-      if (arg->collation == nullptr) continue;
-      context->set_collation(arg->collation);
+      const Collation* collation = value_collation(arg);
+      if (collation == nullptr) continue;
+      context->set_collation(collation);
       break;
     }
   }

@@ -35,7 +35,7 @@ class CoreStream : public RowStream {
     if (!plan_.distinct) return;
     std::vector<const Collation*> collations;
     for (int i = 0; i < plan_.width; ++i) {
-      collations.push_back(plan_.out[static_cast<size_t>(i)]->collation);
+      collations.push_back(value_collation_or_binary(plan_.out[static_cast<size_t>(i)]));
     }
     seen_ = std::make_unique<ValueSet>(plan_.width, collations.data());
   }

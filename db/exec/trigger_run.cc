@@ -39,19 +39,51 @@ bool concerns(const sql::CreateTriggerStatement& trigger, const Table& table,
   return false;
 }
 
+std::vector<std::shared_ptr<Trigger>> triggers_of(const Table& table, const Session& session) {
+  std::vector<std::shared_ptr<Trigger>> triggers(table.triggers.begin(), table.triggers.end());
+  Schema& temp = session.databases[1]->schema;
+  if (table.schema != &temp) {
+    for (const auto& [name, trigger] : temp.triggers) {
+      if (equal_nocase(trigger->table, table.name)) triggers.push_back(trigger);
+    }
+  }
+  return triggers;
+}
+
 }  // namespace
+
+Status TriggerRunner::check(Session& session, const DmlPlan& dml,
+                            std::vector<const Trigger*>& seen) {
+  const WritePlan& write = *dml.write;
+  if (!write.has_insert_triggers && !write.has_update_triggers && !write.has_delete_triggers)
+    return {};
+  if (!session.config_on(DbConfig::kEnableTrigger)) return {};
+  bool updates = dml.kind == sql::StatementKind::kUpdate || !dml.upserts.empty();
+  Cx cx(session);
+  TriggerRunner runner(*write.table, cx);
+  for (const auto& trigger : triggers_of(*write.table, session)) {
+    sql::TriggerEvent event = trigger->statement->event;
+    bool fires = event == sql::TriggerEvent::kInsert   ? dml.kind == sql::StatementKind::kInsert
+                 : event == sql::TriggerEvent::kDelete ? dml.kind == sql::StatementKind::kDelete
+                                                       : updates;
+    const List<int>* changed = dml.kind == sql::StatementKind::kUpdate ? &dml.columns : nullptr;
+    if (!fires || !concerns(*trigger->statement, *write.table, changed)) continue;
+    if (std::find(seen.begin(), seen.end(), trigger.get()) != seen.end()) continue;
+    seen.push_back(trigger.get());
+    Compiled* compiled = runner.compile(trigger);
+    if (compiled == nullptr) return Error(cx.code, cx.message);
+    for (const Compiled::Step& step : compiled->steps) {
+      if (step.dml != nullptr) TRY(check(session, *step.dml, seen));
+    }
+  }
+  return {};
+}
 
 bool TriggerRunner::fire(sql::TriggerEvent event, sql::TriggerTime time, const Value* old_row,
                          const Value* new_row, const List<int>* changed,
                          sql::ConflictAction conflict, bool* skip) {
   if (!outer_.session.config_on(DbConfig::kEnableTrigger)) return true;
-  std::vector<std::shared_ptr<Trigger>> triggers(table_.triggers.begin(), table_.triggers.end());
-  Schema& temp = outer_.session.databases[1]->schema;
-  if (table_.schema != &temp) {
-    for (const auto& [name, trigger] : temp.triggers) {
-      if (equal_nocase(trigger->table, table_.name)) triggers.push_back(trigger);
-    }
-  }
+  std::vector<std::shared_ptr<Trigger>> triggers = triggers_of(table_, outer_.session);
   // The newest trigger fires first.
   for (size_t i = triggers.size(); i-- > 0;) {
     const sql::CreateTriggerStatement& statement = *triggers[i]->statement;
@@ -82,6 +114,8 @@ TriggerRunner::Compiled* TriggerRunner::compile(std::shared_ptr<Trigger> trigger
   binder.sql = trigger->definition->sql;
   binder.in_trigger = true;
   binder.from_schema = true;
+  bool temporary = outer_.session.databases[1]->schema.find_trigger(trigger->name) == trigger.get();
+  binder.home = temporary ? nullptr : table_.schema;
   binder.auth_trigger = trigger->name;
   const sql::CreateTriggerStatement& statement = *trigger->statement;
   Scope* scope = binder.new_scope(nullptr);

@@ -16,6 +16,9 @@ class TriggerRunner {
   bool fire(sql::TriggerEvent event, sql::TriggerTime time, const Value* old_row,
             const Value* new_row, const List<int>* changed, sql::ConflictAction conflict,
             bool* skip);
+  // Compiles all that the change may fire, at any depth, for the errors: SQLite reports them when
+  // the statement is prepared. `seen` holds the triggers looked at so far.
+  static Status check(Session& session, const DmlPlan& dml, std::vector<const Trigger*>& seen);
   sql::ConflictAction failed_action = sql::ConflictAction::kAbort;
 
  private:

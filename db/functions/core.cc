@@ -197,13 +197,13 @@ void add_core_functions(FunctionRegistry& registry) {
   add_scalar(registry, "likely", 1, identity);
   add_scalar(registry, "unlikely", 1, identity);
   add_scalar(registry, "likelihood", 2, likelihood_call);
-  add_scalar(registry, "coalesce", -1, coalesce_call);
+  add_scalar(registry, "coalesce", -4, coalesce_call);
   add_scalar(registry, "ifnull", 2, coalesce_call);
-  add_scalar(registry, "iif", -1, iif_call);
-  add_scalar(registry, "if", -1, iif_call);
+  add_scalar(registry, "iif", -4, iif_call);
+  add_scalar(registry, "if", -4, iif_call);
   add_scalar(registry, "nullif", 2, nullif_call, kPure | kUsesCollation);
-  add_scalar(registry, "min", -1, extreme, kPure | kUsesCollation);
-  add_scalar(registry, "max", -1, extreme, kPure | kUsesCollation, &kMax);
+  add_scalar(registry, "min", -3, extreme, kPure | kUsesCollation);
+  add_scalar(registry, "max", -3, extreme, kPure | kUsesCollation, &kMax);
   add_scalar(registry, "random", 0, random_call, kOnce);
   add_scalar(registry, "randomblob", 1, randomblob_call, kOnce);
   add_scalar(registry, "zeroblob", 1, zeroblob_call);

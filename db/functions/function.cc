@@ -71,7 +71,8 @@ const Function* FunctionRegistry::find(std::string_view name, int arg_count, boo
     if (known != nullptr) *known = true;
     for (const auto& one : it->second) {
       if (one->arg_count == arg_count) return one.get();
-      if (one->arg_count < 0) any = one.get();
+      bool enough = one->arg_count == -1 || arg_count >= -2 - one->arg_count;
+      if (one->arg_count < 0 && enough) any = one.get();
     }
   }
   if (builtins_ != nullptr) {

@@ -101,7 +101,7 @@ using FinalCall = void (*)(FunctionContext& context);
 
 struct Function {
   std::string name;
-  int arg_count = -1;  // -1: any
+  int arg_count = -1;  // -1: any, -2 - n: at least n, as pragma_function_list shows it
   u32 flags = 0;
   ScalarCall scalar = nullptr;
   StepCall step = nullptr;     // aggregates

@@ -499,8 +499,8 @@ void add_text_functions(FunctionRegistry& registry) {
   add_scalar(registry, "quote", 1, quote_call);
   add_scalar(registry, "unicode", 1, unicode_call);
   add_scalar(registry, "char", -1, char_call);
-  add_scalar(registry, "concat", -1, concat_call);
-  add_scalar(registry, "concat_ws", -1, concat_ws_call);
+  add_scalar(registry, "concat", -3, concat_call);
+  add_scalar(registry, "concat_ws", -4, concat_ws_call);
   add_scalar(registry, "soundex", 1, soundex_call);
   add_scalar(registry, "unistr", 1, unistr_call);
   add_scalar(registry, "unistr_quote", 1, unistr_quote_call);

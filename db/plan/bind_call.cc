@@ -168,9 +168,7 @@ Expr* Binder::bind_function(const sql::FunctionExpr& call, Scope* scope) {
       auto* node = arena_.make<Expr>();
       node->op = Op::kCoalesce;
       node->args = args;
-      for (Expr* arg : args) {
-        node->flags |= arg->flags & (expr_flag::kVolatile | expr_flag::kHasSubquery);
-      }
+      inherit_operands(node);
       if (is_constant(node)) {
         for (Expr* arg : args) {
           if (arg->op != Op::kConst) return node;
@@ -188,9 +186,7 @@ Expr* Binder::bind_function(const sql::FunctionExpr& call, Scope* scope) {
         node->args.push(arena_, args[static_cast<size_t>(i) + 1]);
       }
       if (count % 2 == 1) node->right = args.back();
-      for (Expr* arg : args) {
-        node->flags |= arg->flags & (expr_flag::kVolatile | expr_flag::kHasSubquery);
-      }
+      inherit_operands(node);
       return node;
     }
   }
@@ -241,14 +237,15 @@ Expr* Binder::bind_aggregate(const sql::FunctionExpr& call, const Function* func
     key.descending = term.descending();
     key.nulls_last = key.descending ? term.nulls == sql::NullsOrder::kFirst
                                     : term.nulls == sql::NullsOrder::kLast;
-    if (key.expr->collation != nullptr) key.collation = key.expr->collation;
+    key.collation = value_collation_or_binary(key.expr);
     node->order.push(arena_, key);
   }
   owner->in_aggregate_args = false;
   if (!bound) return nullptr;
   for (Expr* arg : node->args) {
-    if (arg->collation == nullptr) continue;
-    node->collation = arg->collation;
+    const Collation* collation = value_collation(arg);
+    if (collation == nullptr) continue;
+    node->collation = collation;
     break;
   }
   AggregatePlan& plan = *owner->aggregate;
@@ -272,6 +269,11 @@ Expr* Binder::bind_aggregate(const sql::FunctionExpr& call, const Function* func
     existing = node;
   }
   Expr* result = make_slot_column(plan.slot, existing->output, nullptr);
+  for (const Expr* arg : existing->args) {
+    if (!arg->has(expr_flag::kExplicitCollate) || result->collation != nullptr) continue;
+    result->collation = value_collation(arg);
+    result->flags |= expr_flag::kExplicitCollate;
+  }
   if (owner->phase == Phase::kWindow) result = register_window_input(result, owner);
   if (owner != scope) note_outer(result, scope, owner);
   return result;
@@ -358,8 +360,7 @@ WindowGroup* Binder::window_group(const sql::WindowSpec* spec, Scope* scope,
     Expr* expr = bind(one, scope);
     if (expr == nullptr) return nullptr;
     group->partition.push(arena_, window_input(expr, scope));
-    group->partition_collations.push(arena_,
-                                     expr->collation != nullptr ? expr->collation : &kBinary);
+    group->partition_collations.push(arena_, value_collation_or_binary(expr));
   }
   for (const sql::OrderTerm& term : order) {
     Expr* expr = bind(term.expr, scope);
@@ -369,7 +370,7 @@ WindowGroup* Binder::window_group(const sql::WindowSpec* spec, Scope* scope,
     key.descending = term.descending();
     key.nulls_last = key.descending ? term.nulls == sql::NullsOrder::kFirst
                                     : term.nulls == sql::NullsOrder::kLast;
-    if (expr->collation != nullptr) key.collation = expr->collation;
+    key.collation = value_collation_or_binary(expr);
     group->order.push(arena_, key);
   }
   group->unit = spec->unit;
@@ -429,7 +430,7 @@ Expr* Binder::bind_window(const sql::FunctionExpr& call, const Function* functio
     Expr* arg = bind(one, scope);
     bound = arg != nullptr;
     if (!bound) break;
-    if (arg->collation != nullptr && node->args.empty()) node->collation = arg->collation;
+    if (node->args.empty()) node->collation = value_collation_or_binary(arg);
     node->args.push(arena_, window_input(arg, scope));
   }
   if (bound && call.filter != nullptr) {

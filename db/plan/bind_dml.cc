@@ -429,7 +429,7 @@ bool DmlBinder::finish_scan(RowPlan* rows, FromPlan& from_plan,
     key.expr = binder_.bind(term.expr, scope);
     if (key.expr == nullptr) return false;
     key.descending = term.descending();
-    if (key.expr->collation != nullptr) key.collation = key.expr->collation;
+    key.collation = value_collation_or_binary(key.expr);
     key.column = static_cast<int>(rows->out.size());
     rows->out.push(arena, key.expr);
     rows->order.push(arena, key);

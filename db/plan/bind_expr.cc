@@ -12,7 +12,8 @@ Expr* Binder::bind(const sql::Expr* expr, Scope* scope) {
       return bind_column(*expr->as<sql::ColumnExpr>(), scope);
     case sql::ExprKind::kParam: {
       if (prohibited_place != nullptr) {
-        fail("parameters prohibited in " + std::string(prohibited_place));
+        fail("parameters prohibited in " + std::string(prohibited_place),
+             static_cast<int>(expr->span.begin));
         return nullptr;
       }
       if (from_schema) return make_const(Value());
@@ -48,7 +49,8 @@ Expr* Binder::bind(const sql::Expr* expr, Scope* scope) {
       node->flags = static_cast<u8>(value->flags | expr_flag::kExplicitCollate);
       node->collation = session_.collation(collate->collation.text);
       if (node->collation == nullptr) {
-        fail("no such collation sequence: " + std::string(collate->collation.text));
+        fail(rc::kErrorMissingCollation,
+             "no such collation sequence: " + std::string(collate->collation.text));
         return nullptr;
       }
       return node;
@@ -232,9 +234,8 @@ Expr* Binder::bind_binary(const sql::BinaryExpr& binary, Scope* scope) {
         auto* test = arena_.make<Expr>();
         test->op = word == 1 ? Op::kIsTrue : Op::kIsFalse;
         test->left = left;
-        test->flags =
-            static_cast<u8>((left->flags & (expr_flag::kVolatile | expr_flag::kHasSubquery)) |
-                            (op == Op::kIsNot ? expr_flag::kNegated : 0));
+        test->flags = static_cast<u8>((left->flags & expr_flag::kInherited) |
+                                      (op == Op::kIsNot ? expr_flag::kNegated : 0));
         return fold(test);
       }
     }
@@ -275,7 +276,7 @@ bool Binder::row_items(const sql::Expr* expr, Scope* scope, std::vector<Expr*>* 
     Expr* first = bind_subquery(subquery->select, scope, Op::kRow);
     if (first == nullptr) return false;
     for (int i = 0; i < first->subquery->plan->width; ++i) {
-      out->push_back(subquery_column(first->subquery, i, Op::kSubquery));
+      out->push_back(row_column(first->subquery, i));
     }
     return true;
   }
@@ -347,7 +348,7 @@ Expr* Binder::bind_between(const sql::BetweenExpr& between, Scope* scope) {
   node->left = above;  // holds affinity and collation of each side
   node->right = below;
   node->flags = static_cast<u8>(above->flags | below->flags);
-  node->flags &= expr_flag::kVolatile | expr_flag::kHasSubquery;
+  node->flags &= expr_flag::kInherited;
   if (between.negated) node->flags |= expr_flag::kNegated;
   return node;
 }
@@ -360,38 +361,35 @@ Expr* Binder::bind_case(const sql::CaseExpr& syntax, Scope* scope) {
     base = bind(syntax.base, scope);
     if (base == nullptr) return nullptr;
   }
-  u8 flags = base == nullptr ? 0 : base->flags;
   for (const sql::WhenArm& arm : syntax.arms) {
     Expr* when = bind(arm.when, scope);
     Expr* then = bind(arm.then, scope);
     if (when == nullptr || then == nullptr) return nullptr;
     if (base != nullptr) when = make_comparison(Op::kEq, base, when);
-    flags |= when->flags | then->flags;
     node->args.push(arena_, when);
     node->args.push(arena_, then);
   }
   if (syntax.otherwise != nullptr) {
     node->right = bind(syntax.otherwise, scope);
     if (node->right == nullptr) return nullptr;
-    flags |= node->right->flags;
   }
-  node->flags = flags & (expr_flag::kVolatile | expr_flag::kHasSubquery);
+  inherit_operands(node);
   // A constant condition decides at once.
   while (node->args.size() > 0 && node->args[0]->op == Op::kConst) {
     if (node->args[0]->constant->to_truth() == 1) {
-      Expr* plain = make_unary(Op::kPlus, node->args[1]);
-      plain->collation = nullptr;
-      return plain;
+      node->right = node->args[1];
+      node->args = {};
+      break;
     }
     List<Expr*> rest;
     for (u32 i = 2; i < node->args.size(); ++i) rest.push(arena_, node->args[i]);
     node->args = rest;
   }
-  if (node->args.empty()) {
-    if (node->right == nullptr) return make_const(Value());
-    Expr* plain = make_unary(Op::kPlus, node->right);
-    plain->collation = nullptr;
-    return plain;
+  if (node->args.empty() && (node->right == nullptr || node->right->op == Op::kConst)) {
+    Expr* constant = make_const(node->right == nullptr ? Value() : *node->right->constant);
+    constant->flags = node->flags;
+    constant->collation = node->collation;
+    return constant;
   }
   return node;
 }

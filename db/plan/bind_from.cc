@@ -19,6 +19,7 @@ void Binder::keep(const Table* table) {
 
 Table* Binder::find_table(const sql::Name& schema, const sql::Name& name) {
   std::string_view schema_name = schema.present() ? schema.text : std::string_view();
+  if (schema_name.empty() && home != nullptr) schema_name = home->name;
   Table* table = session_.find_table(schema_name, name.text);
   if (table != nullptr) return table;
   std::string text = "no such table: ";
@@ -214,7 +215,7 @@ bool Binder::flatten(const sql::Select* select, std::string_view alias,
   for (u32 i = 0; i < outs.size(); ++i) {
     ScopeColumn column;
     column.name = names != nullptr ? (*names)[i] : columns[i].name;
-    column.expr = outs[i];
+    column.expr = as_source_column(outs[i]);
     column.declared_type = columns[i].declared_type;
     item.columns.push_back(column);
   }
@@ -238,6 +239,10 @@ bool Binder::add_rows_source(RowPlan* rows, SubqueryNode* node, std::string_view
   plan->joins.push_back(0);
   plan->syntax.push_back(source);
   if (names != nullptr && static_cast<int>(names->size()) != rows->width) {
+    if (!open_views_.empty() && equal_nocase(open_views_.back()->name, source->name.text)) {
+      return fail("expected " + std::to_string(names->size()) + " columns for '" +
+                  std::string(source->name.text) + "' but got " + std::to_string(rows->width));
+    }
     return fail(source->kind == sql::SourceKind::kTable
                     ? "table " + std::string(alias) + " has " + std::to_string(rows->width) +
                           " values for " + std::to_string(names->size()) + " columns"
@@ -254,7 +259,7 @@ bool Binder::add_rows_source(RowPlan* rows, SubqueryNode* node, std::string_view
     column.declared_type = like.declared_type;
     column.expr = make_slot_column(slot, i, nullptr);
     column.expr->affinity = like.affinity;
-    column.expr->collation = like.collation;
+    column.expr->collation = like.collation != nullptr ? like.collation : &kBinary;
     in_scope.columns.push_back(column);
   }
   scope->sources.push_back(std::move(in_scope));
@@ -289,6 +294,8 @@ bool Binder::bind_view(Table* table, const sql::Source* source, Scope* scope, Fr
   sql = table->definition->sql;
   cte_ = nullptr;
   from_schema = true;
+  const Schema* saved_home = home;
+  home = session_.index_of(*table->schema) == 1 ? nullptr : table->schema;
   ++view_depth;
   open_views_.push_back(table);
   std::string_view alias = source->alias.present() ? source->alias.text : source->name.text;
@@ -305,6 +312,7 @@ bool Binder::bind_view(Table* table, const sql::Source* source, Scope* scope, Fr
   sql = saved_sql;
   cte_ = saved_cte;
   from_schema = saved_from_schema;
+  home = saved_home;
   return bound;
 }
 
@@ -322,7 +330,7 @@ bool Binder::view_columns(Table* table) {
     made.name = column.name;
     made.declared_type = column.declared_type;
     made.affinity = column.expr->affinity;
-    if (column.expr->collation != nullptr) made.collation = column.expr->collation->name;
+    made.collation = value_collation_or_binary(column.expr)->name;
     table->columns.push_back(std::move(made));
   }
   table->view_resolved = true;
@@ -449,7 +457,8 @@ bool Binder::join_using(const std::vector<std::string_view>& names, bool natural
       either->args.push(arena_, left_expr);
       either->args.push(arena_, right_expr);
       either->affinity = left_expr->affinity;
-      either->collation = left_expr->collation;
+      inherit_operands(either);
+      either->collation = value_collation(left_expr);
       bool replaced = false;
       for (ScopeColumn& merged : scope->coalesced) {
         if (!equal_nocase(merged.name, name)) continue;

@@ -110,7 +110,7 @@ RowColumn Binder::describe(Expr* expr, std::string_view name, Scope* scope) {
   RowColumn column;
   column.name = name;
   column.affinity = expr->affinity;
-  column.collation = expr->collation;
+  column.collation = value_collation(expr);
   column.explicit_collation = expr->has(expr_flag::kExplicitCollate);
   column.expr = expr;
   const Expr* leaf = expr;
@@ -278,8 +278,7 @@ bool Binder::bind_group_by(const sql::SelectCore* core, Scope* scope, AggregateP
     Expr* expr = bind(syntax, scope);
     if (expr == nullptr) return false;
     aggregate->groups.push(arena_, expr);
-    aggregate->group_collations.push(arena_,
-                                     expr->collation != nullptr ? expr->collation : &kBinary);
+    aggregate->group_collations.push(arena_, value_collation_or_binary(expr));
     aggregate->group_descending.push(arena_, false);
   }
   aggregate->width = static_cast<int>(aggregate->groups.size());
@@ -383,7 +382,8 @@ bool Binder::bind_order_by(const sql::Select* select, const sql::SelectCore* cor
     if (i64 at = 0; is_position(plain, &at)) {
       if (at < 1 || at > plan->width) {
         return fail(ordinal(number) + " ORDER BY term out of range - should be between 1 and " +
-                    std::to_string(plan->width));
+                        std::to_string(plan->width),
+                    at < 1 ? static_cast<int>(plain->span.begin) : -1);
       }
       column = static_cast<int>(at) - 1;
     } else if (const auto* name = plain->is<sql::ColumnExpr>();
@@ -428,11 +428,12 @@ bool Binder::bind_order_by(const sql::Select* select, const sql::SelectCore* cor
     expr = plan->out[static_cast<size_t>(column)];
     key.column = column;
     key.expr = expr;
-    if (expr->collation != nullptr) key.collation = expr->collation;
+    key.collation = value_collation_or_binary(expr);
     if (collate != nullptr) {
       key.collation = session_.collation(collate->collation.text);
       if (key.collation == nullptr) {
-        return fail("no such collation sequence: " + std::string(collate->collation.text));
+        return fail(rc::kErrorMissingCollation,
+                    "no such collation sequence: " + std::string(collate->collation.text));
       }
     }
     bool repeated = false;
@@ -492,7 +493,8 @@ bool Binder::bind_compound_order_by(const sql::Select* select, RowPlan* plan) {
     if (i64 at = 0; is_position(plain, &at)) {
       if (at < 1 || at > plan->width) {
         return fail(ordinal(number) + " ORDER BY term out of range - should be between 1 and " +
-                    std::to_string(plan->width));
+                        std::to_string(plan->width),
+                    static_cast<int>(plain->span.begin));
       }
       column = static_cast<int>(at) - 1;
     }
@@ -528,7 +530,8 @@ bool Binder::bind_compound_order_by(const sql::Select* select, RowPlan* plan) {
     if (collate != nullptr) {
       key.collation = session_.collation(collate->collation.text);
       if (key.collation == nullptr) {
-        return fail("no such collation sequence: " + std::string(collate->collation.text));
+        return fail(rc::kErrorMissingCollation,
+                    "no such collation sequence: " + std::string(collate->collation.text));
       }
     }
     plan->order.push(arena_, key);

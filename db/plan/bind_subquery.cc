@@ -12,8 +12,16 @@ Expr* Binder::subquery_column(SubqueryNode* node, int column, Op op) {
   if (op == Op::kSubquery) {
     const RowColumn& like = node->plan->columns[static_cast<size_t>(column)];
     expr->affinity = like.affinity;
-    expr->collation = like.collation;
   }
+  return expr;
+}
+
+// A column of a query's row: unlike the query's value, it has the column's collation.
+Expr* Binder::row_column(SubqueryNode* node, int column) {
+  Expr* expr = subquery_column(node, column, Op::kSubquery);
+  const RowColumn& like = node->plan->columns[static_cast<size_t>(column)];
+  expr->collation = like.collation;
+  if (like.explicit_collation) expr->flags |= expr_flag::kExplicitCollate;
   return expr;
 }
 
@@ -65,9 +73,9 @@ Expr* Binder::bind_in(const sql::InExpr& in, Scope* scope) {
     node->b = state_count_++;
     node->left = value;
     node->compare = value->affinity;
-    node->collation = value->collation != nullptr ? value->collation : &kBinary;
+    node->collation = value_collation_or_binary(value);
     node->flags = in.negated ? expr_flag::kNegated : 0;
-    node->flags |= value->flags & (expr_flag::kVolatile | expr_flag::kHasSubquery);
+    node->flags |= value->flags & expr_flag::kInherited;
     for (const sql::Expr* syntax : in.list) {
       if (row_width(syntax) != 1) {
         fail("row value misused");
@@ -75,7 +83,7 @@ Expr* Binder::bind_in(const sql::InExpr& in, Scope* scope) {
       }
       Expr* item = bind(syntax, scope);
       if (item == nullptr) return nullptr;
-      node->flags |= item->flags & (expr_flag::kVolatile | expr_flag::kHasSubquery);
+      node->flags |= item->flags & expr_flag::kInherited;
       node->args.push(arena_, item);
     }
     return node;
@@ -120,13 +128,13 @@ Expr* Binder::bind_in(const sql::InExpr& in, Scope* scope) {
   node->subquery = subquery;
   node->flags = static_cast<u8>(expr_flag::kHasSubquery | (in.negated ? expr_flag::kNegated : 0));
   for (int i = 0; i < width; ++i) {
-    Expr* like = subquery_column(subquery, i, Op::kSubquery);
+    Expr* like = row_column(subquery, i);
     auto* pair = arena_.make<Expr>();
     pair->op = Op::kEq;
     pair->left = items[static_cast<size_t>(i)];
     pair->compare = comparison_affinity(like->affinity, pair->left->affinity);
     pair->collation = comparison_collation(pair->left, like);
-    node->flags |= pair->left->flags & expr_flag::kVolatile;
+    node->flags |= pair->left->flags & (expr_flag::kVolatile | expr_flag::kExplicitCollate);
     node->args.push(arena_, pair);
   }
   return node;

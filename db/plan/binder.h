@@ -128,6 +128,10 @@ class Binder {
   Expr* make_column(int slot, int column, const Column& definition);
   // `width`: columns of the table; the rowid of a row in memory lies behind them.
   Expr* make_rowid(int slot, int width);
+  // Flags (and a COLLATE below) of a node whose operands are in place.
+  static void inherit_operands(Expr* expr);
+  // An expression of a subquery as a column of the outer query: it has an implicit collation.
+  Expr* as_source_column(Expr* expr);
   Expr* make_slot_column(int slot, int column, const Expr* like);
   Expr* make_unary(Op op, Expr* operand);
   Expr* make_binary(Op op, Expr* left, Expr* right);
@@ -180,6 +184,8 @@ class Binder {
   bool in_check = false;                   // no subqueries, no parameters
   const char* prohibited_place = nullptr;  // e.g. "CHECK constraints": texts of errors
   int dqs_ddl = 0;                         // double-quoted strings are errors when set
+  // Where unqualified tables are looked for: the view's or trigger's own schema; null: everywhere.
+  const Schema* home = nullptr;
   bool from_schema = false;  // binding a view, trigger, index: direct-only functions fail
   std::vector<std::shared_ptr<const void>> kept;
   std::vector<const Table*> tables_used;
@@ -216,6 +222,7 @@ class Binder {
   bool bind_args(const List<sql::Expr*>& syntax, Scope* scope, List<Expr*>* out);
   const sql::Select* select_of_table(const sql::InExpr& in);
   Expr* subquery_column(SubqueryNode* node, int column, Op op);
+  Expr* row_column(SubqueryNode* node, int column);
   Expr* fold(Expr* expr);
   bool bind_source(const sql::Source* source, Scope* scope, FromPlan* plan, bool may_flatten);
   bool bind_subquery_source(const sql::Select* select, std::string_view alias,

@@ -72,6 +72,8 @@ inline constexpr u8 kExplicitCollate = 2;  // COLLATE somewhere below
 inline constexpr u8 kOuterJoin = 4;        // conjunct of an outer join's ON
 inline constexpr u8 kVolatile = 8;         // random(), a user's function: never folded or moved
 inline constexpr u8 kHasSubquery = 16;
+// What an expression has because one of its operands has it.
+inline constexpr u8 kInherited = kExplicitCollate | kVolatile | kHasSubquery;
 }  // namespace expr_flag
 
 // A query inside an expression or FROM, shared by all that refer to it.
@@ -90,7 +92,7 @@ struct Expr {
   u8 flags = 0;
   i32 a = 0;
   i32 b = 0;                             // kFunction, kInList: index of the run-time state
-  const Collation* collation = nullptr;  // of the value; comparisons: the one in force
+  const Collation* collation = nullptr;  // comparisons: the one in force; see value_collation()
   Expr* left = nullptr;
   Expr* right = nullptr;
   List<Expr*> args;
@@ -101,6 +103,14 @@ struct Expr {
 
   bool has(u8 flag) const { return (flags & flag) != 0; }
 };
+
+// The collation that a value brings along (SQLite's rule: a column's own, through CAST and unary
+// plus; else the first COLLATE below, left operand first); null: none.
+const Collation* value_collation(const Expr* expr);
+inline const Collation* value_collation_or_binary(const Expr* expr) {
+  const Collation* collation = value_collation(expr);
+  return collation != nullptr ? collation : &kBinary;
+}
 
 struct SortKey {
   Expr* expr = nullptr;  // null: output column `column`

@@ -271,8 +271,9 @@ bool fold_function(const Expr& expr, Session& session, Value* out) {
   }
   FunctionContext context(*expr.function, &session);
   for (Expr* arg : expr.args) {
-    if (arg->collation == nullptr) continue;
-    context.set_collation(arg->collation);
+    const Collation* collation = value_collation(arg);
+    if (collation == nullptr) continue;
+    context.set_collation(collation);
     break;
   }
   expr.function->scalar(context, args);

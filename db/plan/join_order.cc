@@ -20,6 +20,21 @@ bool has_correlated_subquery(Expr* expr) {
   return found;
 }
 
+// Does an aggregate of the query depend on the order of its rows, as group_concat(x) does? Then
+// PRAGMA reverse_unordered_selects, which turns round the order of result rows, lets it be.
+bool order_shows(const RowPlan* row) {
+  static constexpr std::string_view kAnyOrder[] = {"count", "sum", "total", "avg", "min", "max"};
+  if (row == nullptr || row->aggregate == nullptr) return false;
+  for (const AggregateCall* call : row->aggregate->calls) {
+    const Function& function = *call->function;
+    bool any =
+        function.has(function_flag::kBuiltIn) &&
+        std::find(std::begin(kAnyOrder), std::end(kAnyOrder), function.name) != std::end(kAnyOrder);
+    if (!any && call->order.empty()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 // Rows of the item found by equality with what is already there; with no such equality, its rows
@@ -333,7 +348,13 @@ JoinPlan* JoinPlanner::plan(const List<SortKey>* order, const List<Expr*>* outs,
     }
   }
   if (row != nullptr) row->estimated_rows = best->rows;
-  return build(*best);
+  JoinPlan* plan = build(*best);
+  if (binder_.session().reverse_unordered && !plan->ordered && !order_shows(row)) {
+    for (JoinLevel* level : plan->levels) {
+      if (level->path->kind <= PathKind::kIndexSeek) level->path->reverse = true;
+    }
+  }
+  return plan;
 }
 
 JoinPlan* JoinPlanner::build(const Candidate& best) {
@@ -352,9 +373,6 @@ JoinPlan* JoinPlanner::build(const Candidate& best) {
     if (plan->ordered && first_unordered && path_orders(step.item, step.path, &reverse)) {
       level->path->reverse = reverse;
       first_unordered = false;
-    } else if (!plan->ordered && binder_.session().reverse_unordered &&
-               step.path->kind <= PathKind::kIndexSeek) {
-      level->path->reverse = true;
     }
     plan->levels.push(arena, level);
   }

@@ -37,7 +37,7 @@ Expr* Binder::make_column(int slot, int column, const Column& definition) {
   expr->affinity = definition.affinity;
   expr->collation = session_.collation(definition.collation);
   if (expr->collation == nullptr) {
-    fail("no such collation sequence: " + definition.collation);
+    fail(rc::kErrorMissingCollation, "no such collation sequence: " + definition.collation);
     return nullptr;
   }
   return expr;
@@ -60,22 +60,92 @@ Expr* Binder::make_slot_column(int slot, int column, const Expr* like) {
   expr->b = column;
   if (like != nullptr) {
     expr->affinity = like->affinity;
-    expr->collation = like->collation;
+    expr->collation = value_collation(like);
     expr->flags = like->flags & expr_flag::kExplicitCollate;
   }
   return expr;
 }
 
+namespace {
+
+// The operand whose COLLATE counts: the left one, else the first of the list, else the right one.
+const Expr* collated_operand(const Expr& expr) {
+  if (expr.left != nullptr && expr.left->has(expr_flag::kExplicitCollate)) return expr.left;
+  for (const Expr* arg : expr.args) {
+    if (arg->has(expr_flag::kExplicitCollate)) return arg;
+  }
+  return expr.right;
+}
+
+}  // namespace
+
+const Collation* value_collation(const Expr* expr) {
+  while (expr != nullptr) {
+    switch (expr->op) {
+      case Op::kColumn:
+      case Op::kRowid:
+      case Op::kConst:
+      case Op::kParam:
+      case Op::kCollate:
+      case Op::kAffinity:
+      case Op::kSubquery:
+      case Op::kCase:
+      case Op::kCoalesce:
+        return expr->collation;
+      case Op::kCast:
+      case Op::kPlus:
+        expr = expr->left;
+        break;
+      case Op::kRow:
+        expr = expr->args[0];
+        break;
+      default:
+        if (!expr->has(expr_flag::kExplicitCollate)) return nullptr;
+        expr = collated_operand(*expr);
+        break;
+    }
+  }
+  return nullptr;
+}
+
 const Collation* comparison_collation(const Expr* left, const Expr* right) {
-  // A COLLATE deep inside an expression sets the flag without naming the outer collation.
-  auto is_explicit = [](const Expr* expr) {
-    return expr != nullptr && expr->has(expr_flag::kExplicitCollate) && expr->collation != nullptr;
-  };
-  if (is_explicit(left)) return left->collation;
-  if (is_explicit(right)) return right->collation;
-  if (left->collation != nullptr) return left->collation;
-  if (right != nullptr && right->collation != nullptr) return right->collation;
-  return &kBinary;
+  if (left->has(expr_flag::kExplicitCollate)) return value_collation_or_binary(left);
+  if (right != nullptr && right->has(expr_flag::kExplicitCollate)) {
+    return value_collation_or_binary(right);
+  }
+  const Collation* of_left = value_collation(left);
+  return of_left != nullptr || right == nullptr ? value_collation_or_binary(left)
+                                                : value_collation_or_binary(right);
+}
+
+void Binder::inherit_operands(Expr* expr) {
+  for (const Expr* one : {expr->left, expr->right}) {
+    if (one != nullptr) expr->flags |= one->flags & expr_flag::kInherited;
+  }
+  for (const Expr* one : expr->args) expr->flags |= one->flags & expr_flag::kInherited;
+  if (expr->has(expr_flag::kExplicitCollate)) {
+    expr->collation = value_collation(collated_operand(*expr));
+  }
+}
+
+Expr* Binder::as_source_column(Expr* expr) {
+  bool explicitly = expr->has(expr_flag::kExplicitCollate);
+  if (!explicitly && expr->collation != nullptr &&
+      (expr->op == Op::kColumn || expr->op == Op::kRowid)) {
+    return expr;
+  }
+  auto* column = arena_.make<Expr>();
+  if (expr->op == Op::kConst) {
+    *column = *expr;
+  } else {
+    column->op = Op::kCollate;
+    column->left = expr;
+    column->affinity = expr->affinity;
+    column->flags = expr->flags & expr_flag::kInherited;
+  }
+  column->flags &= static_cast<u8>(~expr_flag::kExplicitCollate);
+  column->collation = value_collation_or_binary(expr);
+  return column;
 }
 
 Affinity comparison_affinity(Affinity left, Affinity right) {
@@ -88,18 +158,8 @@ Affinity comparison_affinity(Affinity left, Affinity right) {
 
 namespace {
 
-void inherit_collation(Expr* expr, const Expr* left, const Expr* right) {
-  if (left != nullptr && left->has(expr_flag::kExplicitCollate)) {
-    expr->collation = left->collation;
-    expr->flags |= expr_flag::kExplicitCollate;
-  } else if (right != nullptr && right->has(expr_flag::kExplicitCollate)) {
-    expr->collation = right->collation;
-    expr->flags |= expr_flag::kExplicitCollate;
-  }
-}
-
 u8 inherited_flags(const Expr* expr) {
-  return expr == nullptr ? 0 : expr->flags & (expr_flag::kVolatile | expr_flag::kHasSubquery);
+  return expr == nullptr ? 0 : expr->flags & expr_flag::kInherited;
 }
 
 }  // namespace
@@ -109,7 +169,7 @@ Expr* Binder::fold(Expr* expr) {
   if (!fold_constant(*expr, session_, &value)) return expr;
   Expr* folded = make_const(std::move(value));
   folded->affinity = expr->affinity;
-  folded->collation = expr->collation;
+  folded->collation = value_collation(expr);
   folded->flags = expr->flags;
   return folded;
 }
@@ -120,8 +180,6 @@ Expr* Binder::make_unary(Op op, Expr* operand) {
   expr->op = op;
   expr->left = operand;
   expr->flags = inherited_flags(operand);
-  inherit_collation(expr, operand, nullptr);
-  if (op == Op::kPlus && expr->collation == nullptr) expr->collation = operand->collation;
   return fold(expr);
 }
 
@@ -132,7 +190,6 @@ Expr* Binder::make_binary(Op op, Expr* left, Expr* right) {
   expr->left = left;
   expr->right = right;
   expr->flags = static_cast<u8>(inherited_flags(left) | inherited_flags(right));
-  inherit_collation(expr, left, right);
   return fold(expr);
 }
 
@@ -145,9 +202,6 @@ Expr* Binder::make_comparison(Op op, Expr* left, Expr* right) {
   expr->flags = static_cast<u8>(inherited_flags(left) | inherited_flags(right));
   expr->collation = comparison_collation(left, right);
   expr->compare = comparison_affinity(left->affinity, right->affinity);
-  if (left->has(expr_flag::kExplicitCollate) || right->has(expr_flag::kExplicitCollate)) {
-    expr->flags |= expr_flag::kExplicitCollate;
-  }
   return fold(expr);
 }
 
@@ -162,10 +216,7 @@ Expr* Binder::make_function(const Function* function, std::string_view name, Lis
   expr->function = function;
   expr->text = name;
   expr->args = args;
-  for (Expr* arg : args) {
-    expr->flags |= inherited_flags(arg);
-    if (!expr->has(expr_flag::kExplicitCollate)) inherit_collation(expr, arg, nullptr);
-  }
+  for (Expr* arg : args) expr->flags |= inherited_flags(arg);
   // The collation that min(), max() and nullif() compare with is that of the first argument that
   // has one; the result itself has none but an explicit one.
   expr->b = state_count_++;
@@ -180,8 +231,6 @@ Expr* Binder::make_cast(Expr* operand, Affinity affinity) {
   expr->left = operand;
   expr->affinity = affinity;
   expr->flags = inherited_flags(operand);
-  expr->collation = operand->collation;
-  inherit_collation(expr, operand, nullptr);
   return fold(expr);
 }
 

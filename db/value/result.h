@@ -33,7 +33,7 @@ inline constexpr int kConstraintUnique = 2067, kConstraintRowid = 2579;
 inline constexpr int kConstraintPinned = 2835, kConstraintDatatype = 3091;
 inline constexpr int kBusyRecovery = 261, kBusySnapshot = 517, kAbortRollback = 516;
 inline constexpr int kReadOnlyRecovery = 264, kCorruptIndex = 779, kReadOnlyDbMoved = 1032,
-                     kErrorSnapshot = 769;
+                     kErrorSnapshot = 769, kErrorMissingCollation = 257;
 }  // namespace rc
 
 class [[nodiscard]] Error {
