@@ -174,4 +174,34 @@ TEST_F(CApi, FileNamesCarryTheirParameters) {
   sqlite3_free_filename(name);
 }
 
+TEST(Library, TakesALogBeforeItStartsAndTellsItWhatFails) {
+  static std::string logged;
+  auto log = [](void*, int code, const char* text) {
+    logged += std::to_string(code) + " " + text + "\n";
+  };
+  constexpr int kLog = 16, kMalloc = 4, kUri = 17;
+  sqlite3_shutdown();
+  ASSERT_EQ(sqlite3_config(kLog, static_cast<void (*)(void*, int, const char*)>(log), nullptr),
+            SQLITE_OK);
+  EXPECT_EQ(sqlite3_config(kUri, 1), SQLITE_OK);
+  EXPECT_EQ(sqlite3_config(kMalloc, nullptr), SQLITE_ERROR);  // the allocator stays what it is
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(":memory:", &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_config(kUri, 1), SQLITE_MISUSE);
+  EXPECT_EQ(sqlite3_exec(db, "SELECT nosuch", nullptr, nullptr, nullptr), SQLITE_ERROR);
+  sqlite3_log(7, "%s %d", "seven", 8);
+  EXPECT_EQ(logged, "1 no such column: nosuch\n7 seven 8\n");
+  sqlite3_close(db);
+  sqlite3_shutdown();
+  sqlite3_config(kLog, static_cast<void (*)(void*, int, const char*)>(nullptr), nullptr);
+}
+
+TEST(Library, SaysThatAnotherVfsCannotTakePart) {
+  sqlite3_vfs* own = sqlite3_vfs_find(nullptr);
+  EXPECT_EQ(sqlite3_vfs_register(own, 1), SQLITE_OK);
+  char other[200] = {};
+  EXPECT_EQ(sqlite3_vfs_register(reinterpret_cast<sqlite3_vfs*>(other), 0), SQLITE_ERROR);
+  EXPECT_EQ(sqlite3_test_control(22), 123410);
+}
+
 }  // namespace

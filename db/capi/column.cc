@@ -48,6 +48,17 @@ const std::u16string& text16_of(sqlite3_stmt* s, int column, const Value& value)
   return kept.text16;
 }
 
+// What `make` points to, or null with SQLITE_NOMEM when there is no memory for it.
+template <class Make>
+auto pointer_or_null(sqlite3_stmt* s, Make&& make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    db::capi::fail(s->db, SQLITE_NOMEM, "out of memory");
+    return nullptr;
+  }
+}
+
 enum NameKind { kName, kDeclaredType, kDatabase, kTable, kOrigin };
 
 std::string_view name_of(const db::Statement& statement, int column, NameKind kind) {
@@ -69,19 +80,23 @@ std::string_view name_of(const db::Statement& statement, int column, NameKind ki
 const char* column_text(sqlite3_stmt* s, int column, NameKind kind) {
   if (s == nullptr || column < 0 || column >= s->statement->column_count()) return nullptr;
   Entered entered(s->db);
-  const std::string_view name = name_of(*s->statement, column, kind);
-  if (name.empty() && kind != kName) return nullptr;
-  std::string& kept = s->names[{column, kind}];
-  if (kept != name) kept = name;
-  return kept.c_str();
+  return pointer_or_null(s, [&]() -> const char* {
+    const std::string_view name = name_of(*s->statement, column, kind);
+    if (name.empty() && kind != kName) return nullptr;
+    std::string& kept = s->names[{column, kind}];
+    if (kept != name) kept = name;
+    return kept.c_str();
+  });
 }
 
 const void* column_text16(sqlite3_stmt* s, int column, NameKind kind) {
   const char* name = column_text(s, column, kind);
   if (name == nullptr) return nullptr;
-  std::u16string& kept = s->names16[{column, kind}];
-  kept = db::capi::utf8_to_utf16(name);
-  return kept.c_str();
+  return pointer_or_null(s, [&]() -> const void* {
+    std::u16string& kept = s->names16[{column, kind}];
+    kept = db::capi::utf8_to_utf16(name);
+    return kept.c_str();
+  });
 }
 
 }  // namespace
@@ -141,34 +156,38 @@ const unsigned char* sqlite3_column_text(sqlite3_stmt* s, int column) {
   const Value& value = column_value(s, column);
   if (value.is_null()) return nullptr;
   // Texts and blobs of a row end with a zero byte.
-  const char* text = value.has_bytes() ? value.bytes().data() : text_of(s, column, value).c_str();
-  return reinterpret_cast<const unsigned char*>(text);
+  if (value.has_bytes()) return reinterpret_cast<const unsigned char*>(value.bytes().data());
+  return pointer_or_null(
+      s, [&] { return reinterpret_cast<const unsigned char*>(text_of(s, column, value).c_str()); });
 }
 
 const void* sqlite3_column_text16(sqlite3_stmt* s, int column) {
   const Value& value = column_value(s, column);
-  return value.is_null() ? nullptr : text16_of(s, column, value).c_str();
+  if (value.is_null()) return nullptr;
+  return pointer_or_null(s, [&]() -> const void* { return text16_of(s, column, value).c_str(); });
 }
 
 const void* sqlite3_column_blob(sqlite3_stmt* s, int column) {
   const Value& value = column_value(s, column);
   if (value.is_null()) return nullptr;
   if (value.has_bytes()) return value.bytes().empty() ? nullptr : value.bytes().data();
-  return text_of(s, column, value).data();
+  return pointer_or_null(s, [&]() -> const void* { return text_of(s, column, value).data(); });
 }
 
 int sqlite3_column_bytes(sqlite3_stmt* s, int column) {
   const Value& value = column_value(s, column);
   if (value.is_null()) return 0;
-  return static_cast<int>(value.has_bytes() ? value.bytes().size()
-                                            : text_of(s, column, value).size());
+  if (value.has_bytes()) return static_cast<int>(value.bytes().size());
+  const void* text = sqlite3_column_text(s, column);
+  return text == nullptr ? 0 : static_cast<int>(text_of(s, column, value).size());
 }
 
 int sqlite3_column_bytes16(sqlite3_stmt* s, int column) {
   const Value& value = column_value(s, column);
   if (value.is_null()) return 0;
   if (value.is_blob()) return static_cast<int>(value.bytes().size());
-  return static_cast<int>(text16_of(s, column, value).size() * 2);
+  const void* text = sqlite3_column_text16(s, column);
+  return text == nullptr ? 0 : static_cast<int>(text16_of(s, column, value).size() * 2);
 }
 
 sqlite3_value* sqlite3_column_value(sqlite3_stmt* s, int column) {

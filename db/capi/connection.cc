@@ -66,9 +66,7 @@ static int close_connection(sqlite3* db, bool may_wait) {
   return SQLITE_OK;
 }
 
-int sqlite3_open_v2(const char* path, sqlite3** out, int flags, const char* vfs) {
-  if (out == nullptr) return SQLITE_MISUSE;
-  *out = nullptr;
+static int open_connection(const char* path, sqlite3** out, int flags, const char* vfs) {
   auto handle = std::make_unique<sqlite3>();
   handle->extended_codes = (flags & SQLITE_OPEN_EXRESCODE) != 0;
   db::OpenOptions options;
@@ -95,6 +93,17 @@ int sqlite3_open_v2(const char* path, sqlite3** out, int flags, const char* vfs)
   return code;
 }
 
+int sqlite3_open_v2(const char* path, sqlite3** out, int flags, const char* vfs) {
+  if (out == nullptr) return SQLITE_MISUSE;
+  *out = nullptr;
+  sqlite3_initialize();
+  try {
+    return open_connection(path, out, flags, vfs);
+  } catch (const std::bad_alloc&) {
+    return SQLITE_NOMEM;
+  }
+}
+
 int sqlite3_open(const char* path, sqlite3** out) {
   return sqlite3_open_v2(path, out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
 }
@@ -104,7 +113,10 @@ int sqlite3_open16(const void* path, sqlite3** out) {
       path == nullptr
           ? ""
           : db::capi::utf16_to_utf8(path, db::capi::utf16_length(path), db::Encoding::kUtf16le);
-  return sqlite3_open(narrow.c_str(), out);
+  const int code = sqlite3_open(narrow.c_str(), out);
+  // A database that this call creates stores its text as the caller writes it.
+  if (code == SQLITE_OK) (*out)->connection->execute("PRAGMA encoding='UTF-16'").ok();
+  return code;
 }
 
 int sqlite3_close(sqlite3* db) {

@@ -48,11 +48,14 @@ sqlite3_vfs* sqlite3_vfs_find(const char* name) {
   if (name != nullptr && std::strcmp(name, "unix") != 0) return nullptr;
   return reinterpret_cast<sqlite3_vfs*>(&unix_vfs);
 }
-int sqlite3_vfs_register(sqlite3_vfs*, int) {
-  return SQLITE_OK;
+// The engine does its own file access, so another VFS cannot take part: better said here than found
+// out when a file that should have been encrypted is not. Its own one may be registered again.
+int sqlite3_vfs_register(sqlite3_vfs* vfs, int) {
+  if (vfs == nullptr) return SQLITE_MISUSE;
+  return vfs == sqlite3_vfs_find(nullptr) ? SQLITE_OK : SQLITE_ERROR;
 }
-int sqlite3_vfs_unregister(sqlite3_vfs*) {
-  return SQLITE_OK;
+int sqlite3_vfs_unregister(sqlite3_vfs* vfs) {
+  return vfs == sqlite3_vfs_find(nullptr) ? SQLITE_ERROR : SQLITE_OK;
 }
 
 int sqlite3_file_control(sqlite3* db, const char* schema, int op, void* argument) {

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -144,6 +145,19 @@ int clear_error(sqlite3* db);
 
 // Sets the connection's error and returns the code as shown.
 int fail(sqlite3* db, int code, std::string message = {});
+// Runs what may allocate; out of memory is an answer, too.
+template <class Call>
+int guarded(sqlite3* db, Call&& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return fail(db, SQLITE_NOMEM, "out of memory");
+  }
+}
+
+// Tells the callback of SQLITE_CONFIG_LOG.
+void log(int code, const char* text);
+
 // SQLite's text for a result code.
 const char* text_of_code(int code);
 

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdarg>
 #include <cstring>
 
 const char* sqlite3_libversion() {
@@ -29,10 +31,24 @@ const char* sqlite3_compileoption_get(int index) {
                                      : db::kCompileOptions[static_cast<size_t>(index)].data();
 }
 
+namespace {
+
+std::atomic<bool> g_started{false};
+void (*g_log)(void* context, int code, const char* text) = nullptr;
+void* g_log_context = nullptr;
+
+}  // namespace
+
+void db::capi::log(int code, const char* text) {
+  if (g_log != nullptr) g_log(g_log_context, code, text);
+}
+
 int sqlite3_initialize() {
+  g_started = true;
   return SQLITE_OK;
 }
 int sqlite3_shutdown() {
+  g_started = false;
   return SQLITE_OK;
 }
 int sqlite3_os_init() {
@@ -45,26 +61,38 @@ int sqlite3_enable_shared_cache(int) {
   return SQLITE_OK;
 }
 
+// What only tunes is accepted; what would replace a part (allocator, mutexes, page cache) cannot be
+// had and says so. The library is always serialized, which serves every threading mode.
 int sqlite3_config(int option, ...) {
-  // Threading modes: the library is always serialized, which serves every caller.
-  constexpr int kSingleThread = 1, kMultiThread = 2, kSerialized = 3, kMemStatus = 9, kLog = 16,
-                kUri = 17;
-  switch (option) {
-    case kSingleThread:
-    case kMultiThread:
-    case kSerialized:
-    case kMemStatus:
-    case kUri:
-      return SQLITE_OK;
-    case kLog:
-      return SQLITE_OK;  // accepted: there is nothing to log that calls do not report
-    default:
-      return SQLITE_ERROR;
+  constexpr int kSingleThread = 1, kSerialized = 3, kMemStatus = 9, kLookaside = 13, kLog = 16,
+                kUri = 17, kCoveringIndexScan = 20, kMmapSize = 22, kPmaSize = 25,
+                kRowIdInView = 30;
+  if (g_started) return SQLITE_MISUSE;  // only before the library starts
+  if (option == kLog) {
+    va_list arguments;
+    va_start(arguments, option);
+    g_log = va_arg(arguments, void (*)(void*, int, const char*));
+    g_log_context = va_arg(arguments, void*);
+    va_end(arguments);
+    return SQLITE_OK;
   }
+  bool tunes = (option >= kSingleThread && option <= kSerialized) || option == kMemStatus ||
+               option == kLookaside || option == kUri || option == kCoveringIndexScan ||
+               option == kMmapSize || (option >= kPmaSize && option <= kRowIdInView);
+  return tunes ? SQLITE_OK : SQLITE_ERROR;
 }
 
-int sqlite3_test_control(int, ...) {
-  return SQLITE_OK;
+// Of SQLite's test controls, those that answer something; the others change nothing here.
+int sqlite3_test_control(int operation, ...) {
+  constexpr int kAssert = 12, kAlways = 13, kByteOrder = 22;
+  constexpr int kLittleEndian = 123410;  // as SQLite encodes it
+  va_list arguments;
+  va_start(arguments, operation);
+  int answer = SQLITE_OK;
+  if (operation == kAssert || operation == kAlways) answer = va_arg(arguments, int);
+  if (operation == kByteOrder) answer = kLittleEndian;
+  va_end(arguments);
+  return answer;
 }
 
 int sqlite3_sleep(int milliseconds) {

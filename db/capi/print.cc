@@ -89,7 +89,14 @@ char* sqlite3_snprintf(int size, char* out, const char* pattern, ...) {
   return out;
 }
 
-void sqlite3_log(int, const char*, ...) {}  // no log callback can be installed: config() refuses it
+void sqlite3_log(int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char* text = sqlite3_vmprintf(format, arguments);
+  va_end(arguments);
+  db::capi::log(code, text == nullptr ? "" : text);
+  sqlite3_free(text);
+}
 
 sqlite3_str* sqlite3_str_new(sqlite3*) {
   return new sqlite3_str;

@@ -9,12 +9,8 @@ using db::capi::Entered;
 using db::capi::is_live;
 using db::capi::shown_code;
 
-static int prepare(sqlite3* db, std::string_view sql, unsigned flags, bool legacy,
-                   sqlite3_stmt** out, size_t* tail) {
-  *out = nullptr;
-  *tail = sql.size();
-  if (!is_live(db) || db->connection == nullptr) return SQLITE_MISUSE;
-  Entered entered(db);
+static int prepare_entered(sqlite3* db, std::string_view sql, unsigned flags, bool legacy,
+                           sqlite3_stmt** out, size_t* tail) {
   db::PrepareOptions options;
   options.persistent = (flags & SQLITE_PREPARE_PERSISTENT) != 0;
   options.no_vtab = (flags & SQLITE_PREPARE_NO_VTAB) != 0;
@@ -22,6 +18,7 @@ static int prepare(sqlite3* db, std::string_view sql, unsigned flags, bool legac
   if (!prepared.ok()) {
     db->connection->set_error(prepared.error().code(), prepared.error().message(),
                               prepared.error().offset());
+    db::capi::log(prepared.error().code(), prepared.error().message().c_str());
     return shown_code(db, prepared.error().code());
   }
   db->connection->clear_error();
@@ -31,10 +28,23 @@ static int prepare(sqlite3* db, std::string_view sql, unsigned flags, bool legac
   handle->db = db;
   handle->legacy = legacy;
   handle->statement = std::move(prepared->statement);
-  ++db->statements;
   db->handles[handle->statement.get()] = handle.get();
+  ++db->statements;
   *out = handle.release();
   return SQLITE_OK;
+}
+
+static int prepare(sqlite3* db, std::string_view sql, unsigned flags, bool legacy,
+                   sqlite3_stmt** out, size_t* tail) {
+  *out = nullptr;
+  *tail = sql.size();
+  if (!is_live(db) || db->connection == nullptr) return SQLITE_MISUSE;
+  Entered entered(db);
+  const int code =
+      db::capi::guarded(db, [&] { return prepare_entered(db, sql, flags, legacy, out, tail); });
+  // A schema that was being loaded may be half there.
+  if (code == SQLITE_NOMEM) db->connection->forget_schema();
+  return code;
 }
 
 // Text up to the zero, or `bytes` of it, whichever ends first.
@@ -76,14 +86,16 @@ static int prepare_utf16(sqlite3* db, const void* sql, int bytes, unsigned flags
   if (sql == nullptr) return SQLITE_MISUSE;
   size_t size = db::capi::utf16_length(sql);
   if (bytes >= 0) size = std::min(size, static_cast<size_t>(bytes) & ~size_t{1});
-  const std::string narrow = db::capi::utf16_to_utf8(sql, size, db::Encoding::kUtf16le);
-  size_t used = 0;
-  const int code = prepare(db, narrow, flags, legacy, out, &used);
-  if (tail != nullptr) {
-    *tail =
-        static_cast<const char*>(sql) + db::capi::utf8_to_utf16({narrow.data(), used}).size() * 2;
-  }
-  return code;
+  return db::capi::guarded(db, [&] {
+    const std::string narrow = db::capi::utf16_to_utf8(sql, size, db::Encoding::kUtf16le);
+    size_t used = 0;
+    const int code = prepare(db, narrow, flags, legacy, out, &used);
+    if (tail != nullptr) {
+      *tail =
+          static_cast<const char*>(sql) + db::capi::utf8_to_utf16({narrow.data(), used}).size() * 2;
+    }
+    return code;
+  });
 }
 
 int sqlite3_prepare16(sqlite3* db, const void* sql, int bytes, sqlite3_stmt** out,
@@ -107,6 +119,7 @@ int sqlite3_step(sqlite3_stmt* s) {
   for (sqlite3_stmt::Column& column : s->columns) column.has_text = column.has_text16 = false;
   const int code = s->statement->step();
   if (code == SQLITE_ROW || code == SQLITE_DONE) return code;
+  db::capi::log(code, s->db->connection->error_message().c_str());
   if (s->legacy && (code & 0xff) != SQLITE_BUSY && (code & 0xff) != SQLITE_MISUSE)
     return SQLITE_ERROR;
   return shown_code(s->db, code);

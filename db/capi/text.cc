@@ -6,14 +6,6 @@
 #include <cstring>
 
 namespace db::capi {
-namespace {
-
-u16 unit_at(const u8* at, Encoding encoding) {
-  return encoding == Encoding::kUtf16be ? base::load_be16(at) : base::load_le<u16>(at);
-}
-
-}  // namespace
-
 size_t utf16_length(const void* data) {
   const u8* at = static_cast<const u8*>(data);
   size_t bytes = 0;
@@ -22,24 +14,7 @@ size_t utf16_length(const void* data) {
 }
 
 std::string utf16_to_utf8(const void* data, size_t bytes, Encoding encoding) {
-  const u8* at = static_cast<const u8*>(data);
-  const u8* end = at + (bytes & ~size_t{1});
-  std::string text;
-  text.reserve(bytes / 2);
-  while (at < end) {
-    u32 point = unit_at(at, encoding);
-    at += 2;
-    if (point >= 0xd800 && point < 0xdc00 && at < end) {
-      const u32 low = unit_at(at, encoding);
-      if (low >= 0xdc00 && low < 0xe000) {
-        point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
-        at += 2;
-      }
-    }
-    if (point >= 0xd800 && point < 0xe000) point = 0xfffd;  // half a pair
-    append_utf8(text, point);
-  }
-  return text;
+  return db::utf16_to_utf8({static_cast<const char*>(data), bytes}, encoding);
 }
 
 std::u16string utf8_to_utf16(std::string_view text) {

@@ -2,15 +2,17 @@
 
 #include "db/catalog/virtual_table.h"
 #include "db/sql/parser.h"
+#include "db/value/utf16.h"
 
 namespace db {
 
 const Collation* Session::collation(std::string_view name) {
-  if (name.empty()) return &kBinary;
+  if (name.empty()) return binary_collation(encoding);
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto it = collations.find(name);
     if (it != collations.end()) return it->second.get();
-    if (const Collation* builtin = builtin_collation(name); builtin != nullptr) return builtin;
+    if (const Collation* builtin = builtin_collation(name); builtin != nullptr)
+      return builtin == &kBinary ? binary_collation(encoding) : builtin;
     if (attempt == 0 && hooks.collation_needed) {
       hooks.collation_needed(name);
     } else {

@@ -117,6 +117,9 @@ struct Session {
   std::array<i64, static_cast<size_t>(Limit::kCount)> limits{};
   std::array<bool, static_cast<size_t>(DbConfig::kCount)> config{};
 
+  // Of the text in all databases of the connection.
+  Encoding encoding = Encoding::kUtf8;
+
   // Pragmas that are switches.
   bool foreign_keys = false;
   bool defer_foreign_keys = false;

@@ -14,6 +14,13 @@ Error failure(std::string text) {
   return Error(rc::kError, std::move(text));
 }
 
+// All databases of a connection store text in one encoding.
+Status check_encoding(const Session& session, const Database& attached) {
+  if (attached.store->page_count() == 0) return {};
+  if (stored_encoding(*attached.store) == session.encoding) return {};
+  return failure("attached databases must use the same text encoding as main database");
+}
+
 }  // namespace
 
 Status attach(const Command& command) {
@@ -37,6 +44,7 @@ Status attach(const Command& command) {
   Status added = session.connection->add_database(schema, path, false, true);
   if (!added.ok()) return failure("unable to open database: " + path);
   Status loaded = load_schema(session, static_cast<int>(session.databases.size()) - 1);
+  if (loaded.ok()) loaded = check_encoding(session, *session.databases.back());
   if (!loaded.ok()) {
     session.databases.pop_back();
     return loaded;
@@ -113,7 +121,7 @@ Status vacuum(const Command& command) {
     ByteView payload;
     if (from.payload(&payload) != Hit::kRow) return storage_error(from.error());
     std::vector<Value> row;
-    decode_record(base::as_text(payload), row);
+    decode_record(base::as_text(payload), row, session.encoding);
     for (Value& value : row) value.keep();
     u32 root = static_cast<u32>(row[3].to_integer());
     if (root > 0) {
@@ -132,7 +140,7 @@ Status vacuum(const Command& command) {
       row[3].set_integer(made_root.value());
     }
     std::string record;
-    encode_record(row, record);
+    encode_record(row, record, session.encoding);
     if (to.insert(from.rowid(), base::as_bytes(record)) == Hit::kError)
       return storage_error(to.error());
   }
@@ -170,7 +178,7 @@ Result<std::string> index_stat(Session& session, const Table& table, const Index
     ByteView payload;
     if (cursor.payload(&payload) != Hit::kRow) return storage_error(cursor.error());
     std::vector<Value> key;
-    decode_record(base::as_text(payload), key);
+    decode_record(base::as_text(payload), key, session.encoding);
     size_t same = 0;
     while (rows > 0 && same < columns && same < previous.size() &&
            compare(key[same], previous[same], order.info().columns[same].collation) == 0) {

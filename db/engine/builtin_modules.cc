@@ -222,12 +222,12 @@ void register_builtin_modules(Session& session) {
   session.modules["json_each"] = std::make_shared<JsonModule>(false);
   session.modules["json_tree"] = std::make_shared<JsonModule>(true);
   static constexpr const char* kPragmas[] = {
-      "application_id",   "auto_vacuum",  "busy_timeout",    "cache_size",    "collation_list",
-      "compile_options",  "data_version", "database_list",   "encoding",      "foreign_key_check",
-      "foreign_key_list", "foreign_keys", "freelist_count",  "function_list", "index_info",
-      "index_list",       "index_xinfo",  "integrity_check", "journal_mode",  "page_count",
-      "page_size",        "quick_check",  "schema_version",  "synchronous",   "table_info",
-      "table_list",       "table_xinfo",  "user_version"};
+      "application_id",   "auto_vacuum",  "busy_timeout",    "cache_size",     "collation_list",
+      "compile_options",  "data_version", "database_list",   "encoding",       "foreign_key_check",
+      "foreign_key_list", "foreign_keys", "freelist_count",  "function_list",  "index_info",
+      "index_list",       "index_xinfo",  "integrity_check", "journal_mode",   "module_list",
+      "page_count",       "page_size",    "quick_check",     "schema_version", "synchronous",
+      "table_info",       "table_list",   "table_xinfo",     "user_version"};
   for (const char* name : kPragmas) {
     session.modules[std::string("pragma_") + name] = std::make_shared<PragmaModule>(name);
   }

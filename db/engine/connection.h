@@ -131,6 +131,8 @@ class Statement {
   Statement& operator=(const Statement&) = delete;
 
   // rc::kRow, rc::kDone or an error code; re-prepares itself when the schema has changed.
+  // SQLITE_ROW, SQLITE_DONE or an error. An allocation that fails ends the statement with
+  // SQLITE_NOMEM and takes the transaction back.
   int step();
   // Ends the run; the code of the latest step if that failed, else kOk.
   int reset();
@@ -167,6 +169,7 @@ class Statement {
   State& state() { return *state_; }
 
  private:
+  int run_step();
   friend class Connection;
   explicit Statement(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

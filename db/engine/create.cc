@@ -126,6 +126,7 @@ Status fill_table(const Command& command, Table& table, const Program& program) 
   int code = rc::kDone;
   i64 rowid = 0;
   RecordBuilder record;
+  record.set_encoding(command.session.encoding);
   std::vector<Value> row(static_cast<size_t>(program.select->width));
   while ((code = execution->step(cx)) == rc::kRow) {
     for (size_t i = 0; i < row.size(); ++i) {

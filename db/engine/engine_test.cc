@@ -147,5 +147,52 @@ TEST_F(Engine, AnInsertNeverReadsItsOwnRows) {
   EXPECT_EQ(run("SELECT a, b FROM t WHERE a > 12"), "13|12\n14|12\n");
 }
 
+TEST_F(Engine, AnEmptyDatabaseHasASchemaWithoutRows) {
+  EXPECT_EQ(run("SELECT * FROM sqlite_schema"), "");
+  EXPECT_EQ(run("SELECT count(*) FROM sqlite_temp_schema"), "0\n");
+  EXPECT_EQ(run("SELECT name FROM sqlite_schema WHERE rowid = 1 UNION ALL SELECT name FROM "
+                "sqlite_temp_schema ORDER BY 1"),
+            "");
+}
+
+TEST_F(Engine, DdlIsCheckedWhenItIsPrepared) {
+  run("CREATE TABLE t(a)");
+  for (const char* wrong : {"CREATE TABLE t(b)", "CREATE INDEX i ON nosuch(a)", "DROP TABLE nosuch",
+                            "ALTER TABLE t RENAME COLUMN b TO c", "ANALYZE nosuch"}) {
+    EXPECT_FALSE(connection_->prepare(wrong).ok()) << wrong;
+  }
+  auto prepared = connection_->prepare("CREATE TABLE u(a)");
+  ASSERT_TRUE(prepared.ok());
+  run("CREATE TABLE u(z)");
+  EXPECT_EQ(prepared->statement->step(), rc::kError);  // somebody was faster
+  EXPECT_EQ(connection_->error_message(), "table u already exists");
+}
+
+TEST_F(Engine, ExplainShowsAProgramInEightColumns) {
+  run("CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
+  auto prepared = connection_->prepare("EXPLAIN SELECT b FROM t WHERE a = 5");
+  ASSERT_TRUE(prepared.ok());
+  ASSERT_EQ(prepared->statement->column_count(), 8);
+  EXPECT_EQ(prepared->statement->column_name(1), "opcode");
+  std::string opcodes;
+  while (prepared->statement->step() == rc::kRow)
+    opcodes += prepared->statement->column(1).to_text() + " ";
+  EXPECT_EQ(opcodes, "Init OpenRead SeekRowid ResultRow Next Halt Transaction Goto ");
+  EXPECT_EQ(run("SELECT count(*) FROM t"), "0\n");  // EXPLAIN of a change changes nothing
+  run("EXPLAIN INSERT INTO t VALUES(1, 2)");
+  EXPECT_EQ(run("SELECT count(*) FROM t"), "0\n");
+}
+
+TEST_F(Engine, ASubqueryColumnHasACollationAndAScalarSubqueryHasNone) {
+  run("CREATE TABLE n(y TEXT COLLATE NOCASE, z TEXT); INSERT INTO n VALUES('a','A')");
+  EXPECT_EQ(run("SELECT 1 FROM (SELECT 'A' AS x) s, n WHERE s.x = y"), "");
+  EXPECT_EQ(run("SELECT 1 FROM n WHERE y = 'A'"), "1\n");
+  EXPECT_EQ(run("SELECT (SELECT y FROM n) = 'A'"), "0\n");
+  EXPECT_EQ(run("SELECT k FROM (SELECT y AS k FROM n) WHERE k = 'A'"), "a\n");
+  EXPECT_EQ(run("SELECT CASE WHEN 1 THEN z ELSE z COLLATE NOCASE END FROM n UNION SELECT 'a'"),
+            "a\n");
+  EXPECT_EQ(run("SELECT 1 UNION SELECT 1.0"), "1.0\n");
+}
+
 }  // namespace
 }  // namespace db

@@ -521,6 +521,29 @@ Status run_setting(Pragma& pragma, std::string_view name, bool* known) {
   return {};
 }
 
+// Reads the encoding, or chooses that of a database that does not exist yet.
+Status encoding_pragma(Pragma& pragma) {
+  static constexpr struct {
+    const char* name;
+    Encoding encoding;
+  } kNames[] = {{"UTF-8", Encoding::kUtf8},       {"UTF8", Encoding::kUtf8},
+                {"UTF-16le", Encoding::kUtf16le}, {"UTF-16be", Encoding::kUtf16be},
+                {"UTF16le", Encoding::kUtf16le},  {"UTF16be", Encoding::kUtf16be},
+                {"UTF-16", Encoding::kUtf16le},   {"UTF16", Encoding::kUtf16le}};
+  TRY(load_all_schemas(pragma.session));
+  for (const auto& one : kNames) {
+    if (!pragma.has_value() && one.encoding == pragma.session.encoding) {
+      pragma.answer(one.name);
+      return {};
+    }
+    if (pragma.has_value() && equal_nocase(pragma.text(), one.name)) {
+      choose_encoding(pragma.session, one.encoding);
+      return {};
+    }
+  }
+  return Error(rc::kError, "unsupported encoding: " + pragma.text());
+}
+
 Status run_info(Pragma& pragma, std::string_view name, bool* known) {
   Session& session = pragma.session;
   *known = true;
@@ -557,8 +580,7 @@ Status run_info(Pragma& pragma, std::string_view name, bool* known) {
     return {};
   }
   if (name == "encoding") {
-    if (!pragma.has_value()) pragma.answer("UTF-8");
-    return {};
+    return encoding_pragma(pragma);
   }
   if (name == "database_list") {
     for (size_t i = 0; i < session.databases.size(); ++i) {
@@ -577,6 +599,10 @@ Status run_info(Pragma& pragma, std::string_view name, bool* known) {
     for (const char* builtin : {"RTRIM", "NOCASE", "BINARY"}) {
       pragma.rows.push_back({Value::integer(number++), Value::text(builtin)});
     }
+    return {};
+  }
+  if (name == "module_list") {
+    for (const auto& [module, code] : session.modules) pragma.rows.push_back({Value::text(module)});
     return {};
   }
   if (name == "function_list") {
@@ -620,6 +646,7 @@ std::vector<std::string> pragma_columns(const sql::PragmaStatement& pragma) {
   if (name == "database_list") return {"seq", "name", "file"};
   if (name == "collation_list") return {"seq", "name"};
   if (name == "function_list") return {"name", "builtin", "type", "enc", "narg", "flags"};
+  if (name == "module_list") return {"name"};
   if (name == "busy_timeout") return {"timeout"};
   static constexpr const char* kSilentWhenSet[] = {"foreign_keys",
                                                    "recursive_triggers",

@@ -5,8 +5,9 @@
 namespace db {
 namespace {
 
-SchemaRow decode(std::string_view record) {
+SchemaRow decode(std::string_view record, Encoding encoding) {
   RecordView view(record);
+  view.set_encoding(encoding);
   SchemaRow row;
   Value value;
   view.column(0, value);
@@ -22,16 +23,16 @@ SchemaRow decode(std::string_view record) {
   return row;
 }
 
-std::string encode(const SchemaRow& row) {
+std::string encode(const SchemaRow& row, Encoding encoding) {
   Value values[5] = {Value::borrowed_text(row.type), Value::borrowed_text(row.name),
                      Value::borrowed_text(row.table), Value::integer(row.root),
                      row.sql.empty() ? Value() : Value::borrowed_text(row.sql)};
   std::string record;
-  encode_record(values, record);
+  encode_record(values, record, encoding);
   return record;
 }
 
-Status load_stats(Schema& schema, Store& store) {
+Status load_stats(Schema& schema, Store& store, Encoding encoding) {
   Table* table = schema.find_table("sqlite_stat1");
   if (table == nullptr) return {};
   Cursor cursor(store, table->root, nullptr);
@@ -39,6 +40,7 @@ Status load_stats(Schema& schema, Store& store) {
     ByteView payload;
     if (cursor.payload(&payload) != Hit::kRow) break;
     RecordView view(base::as_text(payload));
+    view.set_encoding(encoding);
     Value name;
     Value index;
     Value stat;
@@ -60,6 +62,24 @@ u32 cookie_of(const Store& store) {
 }
 
 }  // namespace
+
+Encoding stored_encoding(const Store& store) {
+  switch (store.page_count() == 0 ? 0 : store.meta(Meta::kTextEncoding)) {
+    case 2:
+      return Encoding::kUtf16le;
+    case 3:
+      return Encoding::kUtf16be;
+    default:
+      return Encoding::kUtf8;
+  }
+}
+
+void choose_encoding(Session& session, Encoding encoding) {
+  const Store* main = session.databases[0]->store.get();
+  if (session.encoding == encoding || (main != nullptr && main->page_count() > 0)) return;
+  session.encoding = encoding;
+  ++session.schema_epoch;
+}
 
 bool schema_is_current(const Database& database) {
   if (database.store == nullptr) return true;
@@ -87,13 +107,17 @@ Status load_schema(Session& session, int at) {
     schema.loaded = true;
     return {};
   }
+  if (at == 0 && session.encoding != stored_encoding(*database.store)) {
+    session.encoding = stored_encoding(*database.store);
+    ++session.schema_epoch;
+  }
   std::vector<SchemaRow> rows;
   Cursor cursor(*database.store, 1, nullptr);
   Hit hit = cursor.first();
   for (; hit == Hit::kRow; hit = cursor.next()) {
     ByteView payload;
     if (cursor.payload(&payload) != Hit::kRow) break;
-    rows.push_back(decode(base::as_text(payload)));
+    rows.push_back(decode(base::as_text(payload), stored_encoding(*database.store)));
   }
   if (hit == Hit::kError) return storage_error(cursor.error());
   for (const char* type : {"table", "view", "index", "trigger"}) {
@@ -107,7 +131,7 @@ Status load_schema(Session& session, int at) {
     }
   }
   schema.loaded = true;
-  return load_stats(schema, *database.store);
+  return load_stats(schema, *database.store, session.encoding);
 }
 
 Status load_all_schemas(Session& session) {
@@ -121,13 +145,28 @@ Status load_all_schemas(Session& session) {
   return {};
 }
 
+namespace {
+
+// The first object of a new database decides how it is stored: descending indexes (schema format 4)
+// and the text encoding. Other engines read both from the header.
+Status stamp_new_database(Session& session, Store& store) {
+  constexpr u32 kFormatWithDescendingIndexes = 4;
+  if (store.meta(Meta::kSchemaFormat) != 0) return {};
+  auto set = store.set_meta(Meta::kSchemaFormat, kFormatWithDescendingIndexes);
+  if (set.ok()) set = store.set_meta(Meta::kTextEncoding, static_cast<u32>(session.encoding));
+  return set.ok() ? Status() : storage_error(set.error());
+}
+
+}  // namespace
+
 Status add_schema_row(Session& session, int at, const SchemaRow& row) {
   Store& store = *session.databases[static_cast<size_t>(at)]->store;
+  TRY(stamp_new_database(session, store));
   Cursor cursor(store, 1, nullptr);
   Hit hit = cursor.last();
   if (hit == Hit::kError) return storage_error(cursor.error());
   i64 rowid = hit == Hit::kRow ? cursor.rowid() + 1 : 1;
-  if (cursor.insert(rowid, base::as_bytes(encode(row))) == Hit::kError) {
+  if (cursor.insert(rowid, base::as_bytes(encode(row, session.encoding))) == Hit::kError) {
     return storage_error(cursor.error());
   }
   session.databases[static_cast<size_t>(at)]->schema_changed = true;
@@ -144,7 +183,7 @@ Status edit_schema_rows(Session& session, int at,
   for (; hit == Hit::kRow; hit = cursor.next()) {
     ByteView payload;
     if (cursor.payload(&payload) != Hit::kRow) return storage_error(cursor.error());
-    rows.emplace_back(cursor.rowid(), decode(base::as_text(payload)));
+    rows.emplace_back(cursor.rowid(), decode(base::as_text(payload), session.encoding));
   }
   if (hit == Hit::kError) return storage_error(cursor.error());
   for (auto& [rowid, row] : rows) {
@@ -152,7 +191,7 @@ Status edit_schema_rows(Session& session, int at,
     if (what == SchemaEdit::kKeep) continue;
     Hit done = Hit::kRow;
     if (what == SchemaEdit::kUpdate) {
-      done = cursor.insert(rowid, base::as_bytes(encode(row)));
+      done = cursor.insert(rowid, base::as_bytes(encode(row, session.encoding)));
     } else if (cursor.seek_equal(rowid) == Hit::kRow) {
       done = cursor.erase();
     }

@@ -12,6 +12,11 @@ Status load_all_schemas(Session& session);
 // Does the stored cookie still agree with the loaded schema? Reading.
 bool schema_is_current(const Database& database);
 
+// The text encoding that a database's header names.
+Encoding stored_encoding(const Store& store);
+// Text of new databases from now on; nothing when main has one already. See PRAGMA encoding.
+void choose_encoding(Session& session, Encoding encoding);
+
 struct SchemaRow {
   std::string type, name, table;
   i64 root = 0;

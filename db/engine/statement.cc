@@ -7,6 +7,7 @@
 #include "db/functions/builtins.h"
 
 #include <chrono>
+#include <new>
 
 namespace db {
 
@@ -232,6 +233,58 @@ static bool changes_plans(const sql::Statement& statement) {
 }
 
 int Statement::step() {
+  try {
+    return run_step();
+  } catch (const std::bad_alloc&) {
+    return state_->out_of_memory();
+  }
+}
+
+int Statement::State::out_of_memory() {
+  done = true;
+  on_row = false;
+  if (running) {
+    running = false;
+    (is_writer ? session.running_writers : session.running_readers) -= 1;
+  }
+  execution.reset();
+  cx.reset();
+  version = ~u64{0};
+  savepoint = -1;
+  session.trigger_depth = 0;
+  session.active_triggers.clear();
+  bool writes = !session.autocommit;
+  for (auto& database : session.databases) {
+    writes |= database->store != nullptr && database->store->state() == TransactionState::kWrite;
+  }
+  // What was being written may be half there: none of it stays.
+  if (writes) rollback_all(session);
+  connection.forget_schema();
+  (void)settle(session);
+  return fail(rc::kNoMem, "out of memory");
+}
+
+namespace {
+
+// A command does not count as a statement that runs beside itself.
+class NotCounted {
+ public:
+  explicit NotCounted(int* count) : count_(count) {
+    if (count_ != nullptr) --*count_;
+  }
+  ~NotCounted() {
+    if (count_ != nullptr) ++*count_;
+  }
+  NotCounted(const NotCounted&) = delete;
+  NotCounted& operator=(const NotCounted&) = delete;
+
+ private:
+  int* count_;
+};
+
+}  // namespace
+
+int Statement::run_step() {
   State& s = *state_;
   if (s.done) reset();
   s.on_row = false;
@@ -243,21 +296,14 @@ int Statement::step() {
       s.explain_plan();
     } else if (s.program->select == nullptr && s.program->dml == nullptr) {
       Command command{s.session, s.statement, s.sql, s.parameters, false};
-      if (s.is_writer || s.statement->kind != sql::StatementKind::kPragma) {
-        // The command does not count as a statement that runs beside itself.
-        if (s.is_writer) {
-          --s.session.running_writers;
-        } else {
-          --s.session.running_readers;
-        }
-      }
-      auto result = run_command(command);
+      bool reading_pragma = !s.is_writer && s.statement->kind == sql::StatementKind::kPragma;
+      Result<CommandResult> result = [&] {
+        NotCounted beside(reading_pragma ? nullptr
+                          : s.is_writer  ? &s.session.running_writers
+                                         : &s.session.running_readers);
+        return run_command(command);
+      }();
       if (changes_plans(*s.statement)) s.connection.drop_plans();
-      if (s.is_writer) {
-        ++s.session.running_writers;
-      } else if (s.statement->kind != sql::StatementKind::kPragma) {
-        ++s.session.running_readers;
-      }
       if (!result.ok()) {
         Error error = result.error();
         int code = s.finish(error.code());

@@ -16,6 +16,7 @@ struct Statement::State {
   Status compile();
   int start();
   int finish(int code);
+  int out_of_memory();
   int fail(int code, std::string text, int offset = -1);
   void drop_execution();
   void explain_plan();

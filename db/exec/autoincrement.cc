@@ -38,6 +38,7 @@ bool DmlExecution::note_autoincrement(i64 rowid) {
         ByteView payload;
         if (cursor.payload(&payload) != Hit::kRow) break;
         RecordView view(base::as_text(payload));
+        view.set_encoding(writer_.encoding());
         Value name;
         view.column(0, name);
         if (!name.is_text() || name.bytes() != table.name) continue;
@@ -68,7 +69,7 @@ bool DmlExecution::store_autoincrement(Cx& cx) {
   }
   std::string record;
   Value values[2] = {Value::borrowed_text(table.name), Value::integer(sequence_)};
-  encode_record(values, record);
+  encode_record(values, record, cx.session.encoding);
   if (cursor.insert(rowid, base::as_bytes(record)) == Hit::kError) {
     cx.fail(cursor.error());
     return false;

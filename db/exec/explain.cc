@@ -15,18 +15,11 @@ class Explainer {
       case RowKind::kValues:
         add(parent, plan.rows.size() == 1
                         ? "SCAN CONSTANT ROW"
-                        : "SCAN " + std::to_string(plan.rows.size()) + " CONSTANT ROWS");
+                        : "SCAN " + std::to_string(plan.rows.size()) + "-ROW VALUES CLAUSE");
         break;
-      case RowKind::kCompound: {
-        int compound = add(parent, "COMPOUND QUERY");
-        for (u32 i = 0; i < plan.arms.size(); ++i) {
-          static constexpr const char* kNames[] = {"LEFT-MOST SUBQUERY", "UNION USING TEMP B-TREE",
-                                                   "UNION ALL", "INTERSECT USING TEMP B-TREE",
-                                                   "EXCEPT USING TEMP B-TREE"};
-          rows(*plan.arms[i], add(compound, kNames[static_cast<int>(plan.ops[i])]));
-        }
+      case RowKind::kCompound:
+        compound(plan, plan.arms.size() - 1, parent);
         break;
-      }
       case RowKind::kRecursive:
         rows(*plan.arms[0], add(parent, "SETUP"));
         for (u32 i = 1; i < plan.arms.size(); ++i)
@@ -40,6 +33,24 @@ class Explainer {
   void subqueries(const Expr* expr, int parent) { walk_expr(expr, parent); }
 
  private:
+  // The arms up to `last`: UNION ALLs in a row are read one after the other, the others are merged.
+  void compound(const RowPlan& plan, u32 last, int parent) {
+    auto is_all = [&](u32 i) { return plan.ops[i] == sql::CompoundOp::kUnionAll; };
+    if (last == 0) return rows(*plan.arms[0], parent);
+    if (!is_all(last)) {
+      static constexpr const char* kNames[] = {"", "UNION", "UNION ALL", "INTERSECT", "EXCEPT"};
+      int merge =
+          add(parent, std::string("MERGE (") + kNames[static_cast<int>(plan.ops[last])] + ")");
+      compound(plan, last - 1, add(merge, "LEFT"));
+      return rows(*plan.arms[last], add(merge, "RIGHT"));
+    }
+    u32 first = last;
+    while (first > 0 && is_all(first)) --first;
+    int group = add(parent, "COMPOUND QUERY");
+    compound(plan, first, add(group, "LEFT-MOST SUBQUERY"));
+    for (u32 i = first + 1; i <= last; ++i) rows(*plan.arms[i], add(group, "UNION ALL"));
+  }
+
   int add(int parent, std::string detail) {
     int id = static_cast<int>(lines.size()) + 1;
     lines.push_back({id, parent, std::move(detail)});
@@ -65,7 +76,8 @@ class Explainer {
     } else {
       for (const JoinLevel* one : plan.join->levels) level(*one, parent);
     }
-    if (plan.aggregate != nullptr && !plan.aggregate->groups.empty()) {
+    bool sorted = plan.join != nullptr && plan.join->grouped;
+    if (plan.aggregate != nullptr && !plan.aggregate->groups.empty() && !sorted) {
       add(parent, "USE TEMP B-TREE FOR GROUP BY");
     }
     if (plan.distinct) add(parent, "USE TEMP B-TREE FOR DISTINCT");
@@ -176,11 +188,15 @@ class Explainer {
 std::vector<PlanLine> explain_plan(const RowPlan* select, const DmlPlan* dml) {
   Explainer explainer;
   if (select != nullptr) explainer.rows(*select, 0);
-  if (dml != nullptr && dml->scan != nullptr) {
+  if (dml != nullptr && dml->scan != nullptr && !dml->whole_table) {
     explainer.rows(*dml->scan, 0);
     for (const Expr* value : dml->values) explainer.subqueries(value, 0);
   }
-  if (dml != nullptr && dml->source != nullptr) explainer.rows(*dml->source, 0);
+  // Constant rows come from no scan.
+  if (dml != nullptr && dml->source != nullptr &&
+      (dml->source->kind != RowKind::kValues || dml->source->rows.size() > 1)) {
+    explainer.rows(*dml->source, 0);
+  }
   return std::move(explainer.lines);
 }
 

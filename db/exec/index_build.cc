@@ -38,6 +38,7 @@ static u64 leading_bytes(std::string_view text, bool fold_case) {
 // Two bits for the kind of value, 62 bits of the value.
 u64 IndexBuild::prefix_of(std::string_view record) const {
   RecordView view(record);
+  view.set_encoding(info_.encoding);
   Value value;
   view.column(0, value);
   u64 prefix = 0;
@@ -69,6 +70,7 @@ u64 IndexBuild::prefix_of(std::string_view record) const {
 }
 
 bool IndexBuild::is_plain(const Table& table) const {
+  if (info_.encoding != Encoding::kUtf8) return false;
   if (index_.where != nullptr || table.kind != TableKind::kTable) return false;
   for (const IndexColumn& one : index_.columns) {
     if (one.column == kExpression) return false;
@@ -126,6 +128,7 @@ Status IndexBuild::add_table(Session& session, const Table& table) {
   if (number < 0) return {};
   std::vector<Value> row, values;
   RecordBuilder key;
+  key.set_encoding(info_.encoding);
   Cursor& cursor = writer.rows();
   Hit hit = cursor.first();
   for (; hit == Hit::kRow; hit = cursor.next()) {
@@ -145,8 +148,8 @@ Status IndexBuild::add_table(Session& session, const Table& table) {
 bool IndexBuild::same_key(const Entry& a, const Entry& b) const {
   if (a.prefix != b.prefix) return false;
   std::vector<Value> left, right;
-  decode_record(a.bytes(), left);
-  decode_record(b.bytes(), right);
+  decode_record(a.bytes(), left, info_.encoding);
+  decode_record(b.bytes(), right, info_.encoding);
   const size_t declared = static_cast<size_t>(index_.key_columns);
   if (left.size() < declared || right.size() < declared) return false;
   for (size_t i = 0; i < declared; ++i) {

@@ -3,6 +3,7 @@
 namespace db {
 
 IndexOrder::IndexOrder(const Index& index, Session& session) {
+  info_.encoding = session.encoding;
   for (const IndexColumn& column : index.columns) {
     const Collation* collation = session.collation(column.collation);
     info_.columns.push_back(
@@ -91,6 +92,8 @@ bool TableCursor::open(Cx& cx, const Table& table, int database, const Index* in
     cx.fail(rc::kError, "no such table: " + table.name);
     return false;
   }
+  record_.set_encoding(cx.session.encoding);
+  index_record_.set_encoding(cx.session.encoding);
   table_ = &table;
   index_ = wanted;
   if (prepared_table_ != table_ || prepared_index_ != index_) prepare(cx);

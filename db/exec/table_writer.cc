@@ -286,7 +286,7 @@ bool TableWriter::find_conflicts(const Value* row, const Value* old_row, Conflic
     ByteView payload;
     if (tree->cursor.payload(&payload) != Hit::kRow) return storage_failed(tree->cursor);
     std::vector<Value> stored;
-    decode_record(base::as_text(payload), stored);
+    decode_record(base::as_text(payload), stored, cx_.session.encoding);
     for (Value& value : stored) value.keep();
     if (!table.without_rowid) {
       Value rowid = stored.back();

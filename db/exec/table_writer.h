@@ -22,7 +22,11 @@ struct Conflict {
 
 class TableWriter {
  public:
-  TableWriter(const WritePlan& plan, Cx& cx) : plan_(plan), cx_(cx) {}
+  TableWriter(const WritePlan& plan, Cx& cx) : plan_(plan), cx_(cx) {
+    record_.set_encoding(encoding());
+    view_.set_encoding(encoding());
+  }
+  Encoding encoding() const { return cx_.session.encoding; }
 
   bool open();
   void close();

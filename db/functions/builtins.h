@@ -3,6 +3,7 @@
 #pragma once
 
 #include "db/functions/function.h"
+#include "db/value/utf16.h"
 
 #include <span>
 #include <string>
@@ -51,9 +52,6 @@ inline void add_scalar(FunctionRegistry& registry, const char* name, int arg_cou
   registry.add(std::move(function));
 }
 
-// One code point at `at`, which moves past it. Malformed bytes give U+FFFD, as in SQLite.
-u32 decode_utf8(std::string_view text, size_t& at);
-void append_utf8(std::string& out, u32 code_point);
 // Moves past one character without looking at its value.
 inline void skip_utf8(std::string_view text, size_t& at) {
   u8 c = static_cast<u8>(text[at++]);

@@ -8,34 +8,6 @@
 
 namespace db {
 
-u32 decode_utf8(std::string_view text, size_t& at) {
-  u32 c = static_cast<u8>(text[at++]);
-  if (c < 0xc0) return c;
-  c = c < 0xe0 ? c & 0x1f : c < 0xf0 ? c & 0x0f : c < 0xf8 ? c & 0x07 : c & 0x03;
-  while (at < text.size() && (static_cast<u8>(text[at]) & 0xc0) == 0x80) {
-    c = (c << 6) | (static_cast<u8>(text[at++]) & 0x3f);
-  }
-  bool bad = c < 0x80 || (c & 0xfffff800) == 0xd800 || (c & 0xfffffffe) == 0xfffe;
-  return bad ? 0xfffd : c;
-}
-
-void append_utf8(std::string& out, u32 c) {
-  auto put = [&out](u32 byte) { out += static_cast<char>(byte); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) {
-    put(0xc0 | (c >> 6));
-  } else {
-    if (c < 0x10000) {
-      put(0xe0 | (c >> 12));
-    } else {
-      put(0xf0 | (c >> 18));
-      put(0x80 | ((c >> 12) & 0x3f));
-    }
-    put(0x80 | ((c >> 6) & 0x3f));
-  }
-  put(0x80 | (c & 0x3f));
-}
-
 bool is_compile_option(std::string_view name) {
   if (name.size() > 7 && equal_nocase(name.substr(0, 7), "SQLITE_")) name.remove_prefix(7);
   return std::any_of(kCompileOptions.begin(), kCompileOptions.end(), [&](std::string_view option) {

@@ -129,6 +129,7 @@ Hit Cursor::rightmost() {
 }
 
 Hit Cursor::first() {
+  if (pager_->page_count() == 0) return Hit::kEnd;  // a file that nobody has written to
   if (!go_root()) return Hit::kError;
   return leftmost();
 }
@@ -146,6 +147,7 @@ Hit Cursor::last() {
     cell_known_ = false;
     return Hit::kRow;
   }
+  if (pager_->page_count() == 0) return Hit::kEnd;
   if (!go_root()) return Hit::kError;
   return rightmost();
 }
@@ -252,6 +254,7 @@ Seek Cursor::seek(i64 rowid) {
       }
     }
   }
+  if (pager_->page_count() == 0) return Seek::kEmpty;
   if (!go_root()) return Seek::kError;
   while (!top().page->leaf) {
     Page* page = top().page;
@@ -308,6 +311,7 @@ Seek Cursor::seek(const KeyProbe& probe) {
     cell_known_ = false;
     if (answer <= 0) return answer == 0 ? Seek::kEqual : Seek::kBefore;
   }
+  if (pager_->page_count() == 0) return Seek::kEmpty;
   if (!go_root()) return Seek::kError;
   for (;;) {
     Page* page = top().page;
@@ -540,6 +544,7 @@ Result<i64> Cursor::count() {
 }
 
 Result<i64> Cursor::estimate_rows() {
+  if (pager_->page_count() == 0) return i64{0};
   if (!go_root()) return *error_;
   f64 rows = 1;
   while (!top().page->leaf) {

@@ -1,6 +1,7 @@
 #include "db/value/record.h"
 
 #include "base/bytes.h"
+#include "db/value/utf16.h"
 
 #include <cmath>
 
@@ -157,7 +158,19 @@ u8* put_big_endian(u64 bits, u32 size, u8* at) {
 
 }  // namespace
 
+void text_from_stored(Value& value, Encoding encoding) {
+  if (encoding == Encoding::kUtf8 || !value.is_text()) return;
+  value = Value::text(utf16_to_utf8(value.bytes(), encoding));
+}
+
 void RecordBuilder::add(const Value& value) {
+  if (encoding_ != Encoding::kUtf8 && value.is_text()) [[unlikely]] {
+    texts_.push_back(utf8_to_utf16(value.bytes(), encoding_));
+    Item item{13 + 2 * static_cast<u64>(texts_.back().size()), {}};
+    item.bytes = texts_.back().data();
+    take(item);
+    return;
+  }
   Item item{serial_type_of(value), {}};
   if (item.type >= 12) {
     item.bytes = value.bytes().data();
@@ -204,8 +217,9 @@ std::string_view RecordBuilder::finish() {
   return {out_.data(), size};
 }
 
-void encode_record(std::span<const Value> values, std::string& out) {
+void encode_record(std::span<const Value> values, std::string& out, Encoding encoding) {
   RecordBuilder builder;
+  builder.set_encoding(encoding);
   for (const Value& value : values) builder.add(value);
   out.append(builder.finish());
 }
@@ -278,6 +292,8 @@ int compare_record(std::string_view record, std::span<const Value> key, const Ke
     u32 size = serial_type_size(type);
     if (size > static_cast<u64>(end - body)) return -1;
     decode_serial(type, body, stored);
+    if (info.encoding != Encoding::kUtf8) [[unlikely]]
+      text_from_stored(stored, info.encoding);
     body += size;
     const KeyInfo::Column* column = i < info.columns.size() ? &info.columns[i] : nullptr;
     int order = compare(stored, key[i], column != nullptr ? column->collation : &kBinary);
@@ -320,6 +336,10 @@ int compare_records(std::string_view a, std::string_view b, const KeyInfo& info)
     const bool more = right.next(y);
     if (!left.next(x)) return more ? -1 : 0;
     if (!more) return 0;
+    if (info.encoding != Encoding::kUtf8) [[unlikely]] {
+      text_from_stored(x, info.encoding);
+      text_from_stored(y, info.encoding);
+    }
     const KeyInfo::Column* column = i < info.columns.size() ? &info.columns[i] : nullptr;
     int order = compare(x, y, column != nullptr ? column->collation : &kBinary);
     if (order != 0) return column != nullptr && column->descending ? -order : order;
@@ -343,8 +363,9 @@ int compare_keys(std::span<const Value> a, std::span<const Value> b, const KeyIn
   return 0;
 }
 
-bool decode_record(std::string_view record, std::vector<Value>& out) {
+bool decode_record(std::string_view record, std::vector<Value>& out, Encoding encoding) {
   RecordView view(record);
+  view.set_encoding(encoding);
   int count = view.count();
   for (int i = 0; i < count; ++i) {
     out.emplace_back();

@@ -10,6 +10,7 @@
 #include "db/value/value.h"
 #include "db/value/varint.h"
 
+#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct KeyInfo {
     bool nulls_last = false;  // only for sorters: NULLS LAST with ASC, NULLS FIRST with DESC
   };
   std::vector<Column> columns;
+  Encoding encoding = Encoding::kUtf8;  // of the text in stored records
 };
 
 // Bytes of the body of a serial type.
@@ -35,9 +37,13 @@ inline u32 serial_type_size(u64 type) {
 void decode_serial(u64 type, const u8* body, Value& out);
 u64 serial_type_of(const Value& value);
 
+// Stored text as UTF-8. For other encodings than that, `value` gets bytes of its own.
+void text_from_stored(Value& value, Encoding encoding);
+
 // Appends the record to `out` (which is not cleared). REAL values that are integral and that the
 // caller flags by storing them as INTEGER are the caller's business (see real_as_integer).
-void encode_record(std::span<const Value> values, std::string& out);
+void encode_record(std::span<const Value> values, std::string& out,
+                   Encoding encoding = Encoding::kUtf8);
 // A REAL column stores 36.0 as the integer 36. True and changed when that loses nothing.
 bool real_as_integer(Value& value);
 
@@ -45,8 +51,11 @@ bool real_as_integer(Value& value);
 // until finish().
 class RecordBuilder {
  public:
+  // Of the text in the record; what is added is UTF-8.
+  void set_encoding(Encoding encoding) { encoding_ = encoding; }
   void clear() {
     items_.clear();
+    texts_.clear();
     header_ = body_ = 0;
   }
   void add(const Value& value);
@@ -70,6 +79,8 @@ class RecordBuilder {
     items_.push_back(item);
   }
   std::vector<Item> items_;
+  std::deque<std::string> texts_;  // those that were converted
+  Encoding encoding_ = Encoding::kUtf8;
   std::string out_;
   u64 header_ = 0, body_ = 0;
 };
@@ -93,6 +104,8 @@ class RecordView {
       return false;
     }
     decode_serial(types_[index], data_ + offsets_[index], out);
+    if (encoding_ != Encoding::kUtf8) [[unlikely]]
+      text_from_stored(out, encoding_);
     return true;
   }
   // Serial type without decoding; 0 past the end.
@@ -102,6 +115,8 @@ class RecordView {
   }
   const u8* body(int index) const { return data_ + offsets_[index]; }  // after serial_type(index)
   int count();
+  // Of the text in the records; UTF-8 unless said.
+  void set_encoding(Encoding encoding) { encoding_ = encoding; }
   bool corrupt() const { return corrupt_; }
   std::string_view bytes() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
@@ -119,6 +134,7 @@ class RecordView {
   int parsed_ = 0;
   int capacity_ = kInline;
   bool corrupt_ = false;
+  Encoding encoding_ = Encoding::kUtf8;
   u32 inline_types_[kInline];
   u32 inline_offsets_[kInline];
   u32* types_ = inline_types_;
@@ -138,6 +154,7 @@ int compare_records(std::string_view a, std::string_view b, const KeyInfo& info)
 // Order of two unpacked keys; the shorter one decides how far.
 int compare_keys(std::span<const Value> a, std::span<const Value> b, const KeyInfo& info);
 // All columns of a record as borrowed values, appended to `out`.
-bool decode_record(std::string_view record, std::vector<Value>& out);
+bool decode_record(std::string_view record, std::vector<Value>& out,
+                   Encoding encoding = Encoding::kUtf8);
 
 }  // namespace db
