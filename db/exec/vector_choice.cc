@@ -47,6 +47,7 @@ bool vector_fits(const RowPlan& plan, const Cx& cx) {
   if (mode == Session::Executor::kRow || plan.join == nullptr || plan.join->levels.empty()) {
     return false;
   }
+  if (cx.session.encoding != Encoding::kUtf8) return false;  // batches read text as it is stored
   if (!join_fits(*plan.join)) return false;
   if (plan.aggregate != nullptr ? !aggregate_fits(*plan.aggregate) : is_volatile(plan.out)) {
     return false;

@@ -369,6 +369,19 @@ RowPlan* Binder::bind_core(const sql::SelectCore* core, const sql::Select* selec
   return plan;
 }
 
+// The collation of a term's COLLATE; false with the error set when there is none of that name.
+static bool named_collation(Binder& binder, const sql::CollateExpr& collate, SortKey* key) {
+  key->collation = binder.session().collation(collate.collation.text);
+  return key->collation != nullptr ||
+         binder.fail(rc::kErrorMissingCollation,
+                     "no such collation sequence: " + std::string(collate.collation.text));
+}
+
+static std::string order_range_error(u32 number, int width) {
+  return ordinal(number) + " ORDER BY term out of range - should be between 1 and " +
+         std::to_string(width);
+}
+
 bool Binder::bind_order_by(const sql::Select* select, const sql::SelectCore* core, Scope* scope,
                            RowPlan* plan) {
   u32 number = 0;
@@ -381,8 +394,7 @@ bool Binder::bind_order_by(const sql::Select* select, const sql::SelectCore* cor
     int column = -1;
     if (i64 at = 0; is_position(plain, &at)) {
       if (at < 1 || at > plan->width) {
-        return fail(ordinal(number) + " ORDER BY term out of range - should be between 1 and " +
-                        std::to_string(plan->width),
+        return fail(order_range_error(number, plan->width),
                     at < 1 ? static_cast<int>(plain->span.begin) : -1);
       }
       column = static_cast<int>(at) - 1;
@@ -429,13 +441,7 @@ bool Binder::bind_order_by(const sql::Select* select, const sql::SelectCore* cor
     key.column = column;
     key.expr = expr;
     key.collation = value_collation_or_binary(expr);
-    if (collate != nullptr) {
-      key.collation = session_.collation(collate->collation.text);
-      if (key.collation == nullptr) {
-        return fail(rc::kErrorMissingCollation,
-                    "no such collation sequence: " + std::string(collate->collation.text));
-      }
-    }
+    if (collate != nullptr && !named_collation(*this, *collate, &key)) return false;
     bool repeated = false;
     for (const SortKey& one : plan->order) {
       repeated |= one.column == key.column && one.collation == key.collation;
@@ -492,9 +498,7 @@ bool Binder::bind_compound_order_by(const sql::Select* select, RowPlan* plan) {
     int column = -1;
     if (i64 at = 0; is_position(plain, &at)) {
       if (at < 1 || at > plan->width) {
-        return fail(ordinal(number) + " ORDER BY term out of range - should be between 1 and " +
-                        std::to_string(plan->width),
-                    static_cast<int>(plain->span.begin));
+        return fail(order_range_error(number, plan->width), static_cast<int>(plain->span.begin));
       }
       column = static_cast<int>(at) - 1;
     }
@@ -527,13 +531,7 @@ bool Binder::bind_compound_order_by(const sql::Select* select, RowPlan* plan) {
     key.column = column;
     const RowColumn& like = plan->columns[static_cast<size_t>(column)];
     if (like.collation != nullptr) key.collation = like.collation;
-    if (collate != nullptr) {
-      key.collation = session_.collation(collate->collation.text);
-      if (key.collation == nullptr) {
-        return fail(rc::kErrorMissingCollation,
-                    "no such collation sequence: " + std::string(collate->collation.text));
-      }
-    }
+    if (collate != nullptr && !named_collation(*this, *collate, &key)) return false;
     plan->order.push(arena_, key);
   }
   return true;

@@ -20,10 +20,11 @@ bool has_correlated_subquery(Expr* expr) {
   return found;
 }
 
-// Does an aggregate of the query depend on the order of its rows, as group_concat(x) does? Then
-// PRAGMA reverse_unordered_selects, which turns round the order of result rows, lets it be.
+// Does an aggregate of the query depend on the order of its rows, as group_concat(x) does, or a
+// sum() of integers that overflows on the way? Then PRAGMA reverse_unordered_selects, which turns
+// round the order of result rows, lets it be.
 bool order_shows(const RowPlan* row) {
-  static constexpr std::string_view kAnyOrder[] = {"count", "sum", "total", "avg", "min", "max"};
+  static constexpr std::string_view kAnyOrder[] = {"count", "total", "avg", "min", "max"};
   if (row == nullptr || row->aggregate == nullptr) return false;
   for (const AggregateCall* call : row->aggregate->calls) {
     const Function& function = *call->function;

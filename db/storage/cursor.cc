@@ -446,8 +446,11 @@ Hit Cursor::transfer(u32 offset, u8* out, const u8* in, u32 bytes) {
   const u32 page_room = usable_ - 4;
   while (bytes > 0) {
     u32 index = (offset - c.local) / page_room;
+    // Room first: no page may stay pinned when there is no memory for its number.
+    if (overflow_.size() + 2 > overflow_.capacity()) overflow_.reserve(2 * overflow_.size() + 8);
     if (overflow_.empty()) overflow_.push_back(c.first_overflow());
     while (overflow_.size() <= index) {
+      if (overflow_.size() + 2 > overflow_.capacity()) overflow_.reserve(2 * overflow_.size() + 8);
       Page* link = pager_->get(overflow_.back());
       if (link == nullptr) return fail_pager();
       overflow_.push_back(base::load_be32(link->data));

@@ -313,6 +313,9 @@ Status Pager::undo_file() {
 }
 
 Status Pager::rollback() {
+  // All cursors have let go of their pages; what is still pinned was lost when an allocation
+  // failed.
+  for (Page* page : cache_->pages()) page->pins = 0;
   if (!writing_) return {};
   Status status;
   if (wal_ != nullptr) {

@@ -47,8 +47,8 @@ class RandomSql {
                ") FROM t1 WHERE " + over({"t1"}, 2);
       case 13:
         return "SELECT s.k, t1.y FROM (SELECT " + over({"t0"}, 2) + " AS k FROM t0" +
-               pick({"", " LIMIT 1000", " UNION ALL SELECT d FROM t0"}) + ") AS s" + join() +
-               "t1 ON s.k = t1." + pick({"x", "y", "z"});
+               pick({"", " LIMIT 1000"}) + ") AS s" + join() + "t1 ON s.k = t1." +
+               pick({"x", "y", "z"});
       case 0:
       case 1:
         return "SELECT " + expr(4);
