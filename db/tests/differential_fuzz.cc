@@ -10,6 +10,7 @@
 #include "db/tests/loaded_engine.h"
 #include "db/tests/random_sql.h"
 
+#include <algorithm>
 #include <cctype>
 
 using db_fuzz::Engine;
@@ -25,6 +26,17 @@ static bool same_but_for_case(std::string a, std::string b, const std::string& s
     return text;
   };
   return merges && sql.find("NOCASE") != std::string::npos && fold(a) == fold(b);
+}
+
+// Explained: a window function must keep every row of its WHERE. 3.40 now and then loses one whose
+// condition holds a CASE; then its own answer without the window has another number of rows.
+static bool contradicts_itself(Engine& engine, const std::string& answer, const std::string& sql) {
+  const size_t from = sql.find(" FROM t1 WHERE ");
+  if (sql.find(" OVER ") == std::string::npos || from == std::string::npos) return false;
+  std::string message;
+  const std::string plain = engine.run("SELECT x" + sql.substr(from), message);
+  return message.empty() && std::count(plain.begin(), plain.end(), '\n') !=
+                                std::count(answer.begin(), answer.end(), '\n');
 }
 
 int main(int argc, char** argv) {
@@ -55,7 +67,7 @@ int main(int argc, char** argv) {
     std::string b = theirs.run(sql, other);
     errors += b == "error" ? 1 : 0;
     if (a == b) continue;
-    if (old && same_but_for_case(a, b, sql)) {
+    if (old && (same_but_for_case(a, b, sql) || contradicts_itself(theirs, b, sql))) {
       ++explained;
       continue;
     }

@@ -7,7 +7,9 @@
 #include "team/ops/canary.h"
 #include "team/ops/service.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <memory>
@@ -38,6 +40,20 @@ while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 )py";
 
+// A port nobody listens on, and that the system will not hand out again at once.
+inline int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(fd, at, size), 0);
+  EXPECT_EQ(::getsockname(fd, at, &size), 0);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
 class ServedProduct : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -56,7 +72,7 @@ class ServedProduct : public ::testing::Test {
     options.artifact = dir_ / "product";
     options.data = dir_ / ("data" + std::to_string(offset));
     options.log = dir_ / ("log" + std::to_string(offset));
-    options.port = 21'000 + ::getpid() % 20'000 + offset;
+    options.port = free_port();
     return std::make_unique<Service>(*sandbox_, options);
   }
 

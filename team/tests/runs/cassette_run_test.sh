@@ -90,7 +90,7 @@ json.dump(fill(json.load(open(folder + "/team.json"))), open(out, "w"))
 PY
 "$fleet" script-server team.json >server.log 2>&1 &
 server=$!
-trap 'kill $server 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill $server 2>/dev/null || true; rm -rf "$work"' EXIT
 for _ in $(seq 100); do grep -q http server.log && break; read -rt 0.1 <> <(:) || true; done
 url=$(grep -o 'http://[0-9.:]*' server.log | head -n 1)
 [ "$(FLEET_MODEL_URL=$url/v1 FLEET_MODEL=recorded-team exit_code "$fleet" run --run http "Build a command that greets people by name")" = 0 ] ||

@@ -47,7 +47,7 @@ grep -q 'decision.revisited .*restart was' "$work/why" || fail "fleet why does n
 # What was released serves a real client, and comes back when it is killed.
 "$fleet" deploy --run job --port "$port" >"$work/deploy" 2>&1 &
 deploy=$!
-trap 'kill $deploy 2>/dev/null; wait $deploy 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill $deploy 2>/dev/null || true; wait $deploy 2>/dev/null || true; rm -rf "$work"' EXIT
 for _ in $(seq 100); do grep -q serves "$work/deploy" && break; read -rt 0.1 <> <(:) || true; done
 [ "$(redis-cli -p "$port" SET town Delft)" = OK ] || fail "SET: $(cat "$work/deploy")"
 pkill -9 -P "$deploy"

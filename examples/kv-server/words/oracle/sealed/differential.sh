@@ -4,7 +4,7 @@ cd /tmp || exit 1
 oracle=/tmp/oracle.sock
 redis-server --port 0 --unixsocket "$oracle" --save '' --appendonly no --dir /tmp >redis.log 2>&1 &
 redis=$!
-trap 'kill $redis' EXIT
+trap 'kill $redis || true' EXIT
 for ((tick = 0; tick < 100; tick++)); do redis-cli -s "$oracle" PING >/dev/null 2>&1 && break; sleep 0.05; done
 # commands KIND: the same ones each time.
 commands() {
