@@ -22,6 +22,7 @@ void LeasedWorkspace::start(std::function<void(const std::vector<Ino>&)> distrus
 void LeasedWorkspace::keep_loop() {
   constexpr std::chrono::milliseconds look_every(100);
   constexpr i64 ask_every_us = 500'000;
+  u64 reconnects = 0;
   std::unique_lock lock(lease_mutex_);
   while (!stopping_) {
     news_came_.wait_for(lock, look_every, [this] { return stopping_ || !news_.empty(); });
@@ -42,9 +43,14 @@ void LeasedWorkspace::keep_loop() {
       lock.lock();
     }
     if (held) distrusted_ = false;
-    if (now() < renew_at_) continue;
+    // A server that was started anew has a new epoch and would refuse to renew the old one: the
+    // holder asks for the lease itself, and keeps it until the answer comes.
+    const u64 met = reconnects;
+    reconnects = link_->reconnects();
+    const bool met_anew = reconnects != met;
+    if (now() < renew_at_ && !met_anew) continue;
     renew_at_ = now() + (held ? terms_.client_span() / 3 : ask_every_us);
-    LeaseMessage question = held ? lease_.renew(now()) : lease_.acquire(now(), false);
+    LeaseMessage question = held && !met_anew ? lease_.renew(now()) : lease_.acquire(now(), false);
     lock.unlock();
     link_->tell(question);
     lock.lock();

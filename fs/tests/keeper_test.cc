@@ -67,7 +67,7 @@ TEST_P(Kept, CallsGoOnWhenTheDaemonIsKilledUnderLoad) {
     while (!stop.load() && wrong.empty()) {
       std::string i = std::to_string(rounds.load());
       must(::mkdir(at("d" + i).c_str(), 0755), "mkdir");
-      int fd = ::open(at("d" + i + "/f").c_str(), O_CREAT | O_EXCL | O_WRONLY, 0644);
+      int fd = ::open(at("d" + i + "/f").c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
       must(fd, "create");
       must(::write(fd, i.data(), i.size()), "write");
       must(::close(fd), "close");

@@ -75,7 +75,8 @@ class Writer {
   bool step(bool sync) {
     int i = done_.load();
     std::string name = folder_ + "/f" + std::to_string(i);
-    int fd = ::open(name.c_str(), O_CREAT | O_WRONLY, 0644);
+    // A server started meanwhile must not inherit it: the mount would be busy for ever.
+    int fd = ::open(name.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
     if (fd < 0) return false;
     std::string text = content(i);
     bool good = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());

@@ -48,7 +48,7 @@ TEST_F(Shared, ExclusiveCreationHasOneWinnerAmongManyTries) {
   auto race = [&](Mount& mount, int& count) {
     for (int i = 0; i < tries; i++) {
       std::string name = mount / ("lock" + std::to_string(i));
-      int fd = ::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0644);
+      int fd = ::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
       if (fd >= 0) {
         count++;
         ::close(fd);
@@ -67,7 +67,7 @@ TEST_F(Shared, ExclusiveCreationHasOneWinnerAmongManyTries) {
 TEST_F(Shared, AppendsFromBothSidesAreAllThere) {
   constexpr int lines = 200;
   auto append = [](const std::string& path, const std::string& line) {
-    int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     for (int i = 0; i < lines; i++) {
       EXPECT_EQ(::write(fd, line.data(), line.size()), static_cast<ssize_t>(line.size()));
     }
