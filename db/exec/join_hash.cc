@@ -148,15 +148,22 @@ void JoinHash::hash_rows(const std::vector<const Vector*>& keys, const Selection
   }
 }
 
-void JoinHash::append(Batch& batch, const VectorExprs& keys, Cx& cx) {
+// What the rows of a batch are stored and looked up by.
+std::vector<const Vector*> JoinHash::key_vectors(const VectorExprs& keys, Batch& batch, Cx& cx) {
   const Selection& rows = batch.selection;
-  u64 hashes[kBatchRows];
-  bool usable[kBatchRows];
   std::vector<const Vector*> values;
   for (size_t k = 0; k < keys.size(); ++k) {
     const Vector& plain = keys[k]->eval(batch, rows, cx);
     values.push_back(&key_vector(k, plain, rows, batch.arena, *scratch_[k]));
   }
+  return values;
+}
+
+void JoinHash::append(Batch& batch, const VectorExprs& keys, Cx& cx) {
+  const Selection& rows = batch.selection;
+  u64 hashes[kBatchRows];
+  bool usable[kBatchRows];
+  const std::vector<const Vector*> values = key_vectors(keys, batch, cx);
   if (cx.failed()) return;
   hash_rows(values, rows, hashes, usable);
   std::vector<const Vector*> from;
@@ -239,11 +246,7 @@ void JoinHash::find(const VectorExprs& keys, Batch& batch, u32* first, Cx& cx) {
   }
   u64 hashes[kBatchRows];
   bool usable[kBatchRows];
-  std::vector<const Vector*> values;
-  for (size_t k = 0; k < keys.size(); ++k) {
-    const Vector& plain = keys[k]->eval(batch, rows, cx);
-    values.push_back(&key_vector(k, plain, rows, batch.arena, *scratch_[k]));
-  }
+  const std::vector<const Vector*> values = key_vectors(keys, batch, cx);
   if (cx.failed()) return;
   hash_rows(values, rows, hashes, usable);
   for (u32 i = 0; i < rows.count; ++i) {

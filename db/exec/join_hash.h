@@ -45,6 +45,7 @@ class JoinHash {
     void load(u32 row, Value& out) const;
   };
 
+  std::vector<const Vector*> key_vectors(const VectorExprs& keys, Batch& batch, Cx& cx);
   const Vector& key_vector(size_t key, const Vector& values, const Selection& rows,
                            sql::Arena& arena, Vector& scratch) const;
   void hash_rows(const std::vector<const Vector*>& keys, const Selection& rows, u64* out,
