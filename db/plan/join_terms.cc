@@ -4,6 +4,13 @@
 #include <cmath>
 
 namespace db {
+namespace {
+
+// A table without statistics counts as at least this large: statements are prepared while tables are
+// still empty and outlive that moment, and a needless search of a small table costs nothing.
+constexpr f64 kFewestRows = 400;
+
+}  // namespace
 
 u64 JoinPlanner::mask_of(Expr* expr) {
   u64 mask = 0;
@@ -256,11 +263,11 @@ void JoinPlanner::find_terms() {
 f64 JoinPlanner::table_rows(const Table& table, int database) {
   if (table.stat_rows >= 0) return std::max(1.0, table.stat_rows);
   Store* store = binder_.session().databases[static_cast<size_t>(database)]->store.get();
-  if (store == nullptr || table.root == 0) return 100;
-  if (!store->begin_read().ok()) return 1000;
+  if (store == nullptr || table.root == 0) return kFewestRows;
+  if (!store->begin_read().ok()) return kFewestRows;
   Cursor cursor(*store, table.root, nullptr);
   auto rows = cursor.estimate_rows();
-  return rows.ok() ? std::max(1.0, static_cast<f64>(rows.value())) : 1000;
+  return rows.ok() ? std::max(kFewestRows, static_cast<f64>(rows.value())) : kFewestRows;
 }
 
 void JoinPlanner::note_columns(Expr* expr) {
