@@ -1,12 +1,10 @@
 /* The C interface of FleetDB: names, numbers and meanings are SQLite's, so that a program written
- *for
- ** libsqlite3 compiles and links against this library unchanged. What each call does is described
- *in
- ** SQLite's own C reference; where FleetDB answers differently, the declaration says so.
- **
- ** Threads: serialized mode. A connection and its statements may be used from any thread; calls on
- *one
- ** connection take turns. Text is UTF-8 unless the name ends in 16 (native-endian UTF-16).
+ * for libsqlite3 compiles and links against this library unchanged. What each call does is
+ * described in SQLite's own C reference; where FleetDB answers differently, the declaration says
+ * so.
+ *
+ * Threads: serialized mode. A connection and its statements may be used from any thread; calls on
+ * one connection take turns. Text is UTF-8 unless the name ends in 16 (native-endian UTF-16).
  */
 #ifndef FLEETDB_SQLITE3_H
 #define FLEETDB_SQLITE3_H
@@ -140,6 +138,8 @@ typedef int (*sqlite3_callback)(void*, int, char**, char**);
 #define SQLITE_TXN_NONE 0
 #define SQLITE_TXN_READ 1
 #define SQLITE_TXN_WRITE 2
+
+#include "sqlite3_constants.h"
 
 /* The library. */
 SQLITE_API extern const char sqlite3_version[];

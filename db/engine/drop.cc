@@ -99,7 +99,8 @@ Status drop_object(const Command& command) {
       if (!view && table->kind == TableKind::kView) {
         return failure("use DROP VIEW to delete view " + table->name);
       }
-      if ((table->is_system() && !equal_nocase(table->name.substr(0, 11), "sqlite_stat")) ||
+      if ((table->is_system() && !equal_nocase(table->name.substr(0, 11), "sqlite_stat") &&
+           !equal_nocase(table->name, "sqlite_parameters")) ||  // the shell's table of parameters
           table->root == 1) {
         return failure("table " + table->name + " may not be dropped");
       }

@@ -285,6 +285,75 @@ void backup(Shell& shell, const Words& words) {
     shell.complain("cannot write \"" + file + "\"");
 }
 
+void restore(Shell& shell, const Words& words) {
+  if (words.size() < 2 || words.size() > 3) {
+    shell.complain("usage: .restore ?DB? FILE");
+    return;
+  }
+  sqlite3* source = nullptr;
+  const std::string schema = words.size() == 3 ? words[1] : "main";
+  if (sqlite3_open_v2(words.back().c_str(), &source, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK) {
+    shell.complain("cannot open \"" + words.back() + "\"");
+  } else if (sqlite3_backup* copy = sqlite3_backup_init(shell.db(), schema.c_str(), source, "main");
+             copy == nullptr || sqlite3_backup_step(copy, -1) != SQLITE_DONE ||
+             sqlite3_backup_finish(copy) != SQLITE_OK) {
+    shell.complain(sqlite3_errmsg(shell.db()));
+  }
+  sqlite3_close(source);
+}
+
+constexpr const char* kMakeParameters =
+    "CREATE TABLE IF NOT EXISTS temp.sqlite_parameters(key TEXT PRIMARY KEY, value) WITHOUT ROWID";
+
+// Runs SQL about the table of parameters, whose name only the shell may use.
+bool on_parameters(Shell& shell, const std::string& sql) {
+  int before = 0;
+  sqlite3_db_config(shell.db(), SQLITE_DBCONFIG_WRITABLE_SCHEMA, -1, &before);
+  sqlite3_db_config(shell.db(), SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, nullptr);
+  const bool ok = sqlite3_exec(shell.db(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
+  sqlite3_db_config(shell.db(), SQLITE_DBCONFIG_WRITABLE_SCHEMA, before, nullptr);
+  return ok;
+}
+
+void list_parameters(Shell& shell) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  size_t width = 0;
+  if (shell.column_of("SELECT 1 FROM temp.sqlite_schema WHERE name = 'sqlite_parameters'").empty())
+    return;
+  shell.query("SELECT key, quote(value) FROM temp.sqlite_parameters",
+              [&](const std::vector<Cell>& cells) {
+                pairs.emplace_back(cells[0].text, cells[1].text);
+                width = std::max(width, cells[0].text.size());
+              });
+  for (const auto& [key, value] : pairs)
+    shell.print(key + std::string(width - key.size(), ' ') + " " + value + "\n");
+}
+
+void parameter(Shell& shell, const Words& words) {
+  const std::string what = words.size() > 1 ? words[1] : "";
+  if (what == "clear" && words.size() == 2) {
+    on_parameters(shell, "DROP TABLE IF EXISTS temp.sqlite_parameters");
+  } else if (what == "init" && words.size() == 2) {
+    on_parameters(shell, kMakeParameters);
+  } else if (what == "list" && words.size() == 2) {
+    list_parameters(shell);
+  } else if (what == "set" && words.size() == 4) {
+    on_parameters(shell, kMakeParameters);
+    const std::string put =
+        "REPLACE INTO temp.sqlite_parameters VALUES(" + sql_literal({SQLITE_TEXT, words[2]}) + ",";
+    // The value is an expression, or else a text.
+    if (!on_parameters(shell, put + words[3] + ")") &&
+        !on_parameters(shell, put + sql_literal({SQLITE_TEXT, words[3]}) + ")")) {
+      shell.complain(sqlite3_errmsg(shell.db()));
+    }
+  } else if (what == "unset" && words.size() == 3) {
+    on_parameters(shell, "DELETE FROM temp.sqlite_parameters WHERE key = " +
+                             sql_literal({SQLITE_TEXT, words[2]}));
+  } else {
+    shell.complain("usage: .parameter clear | init | list | set NAME VALUE | unset NAME");
+  }
+}
+
 template <bool Settings::* kSwitch>
 void switch_command(Shell& shell, const Words& words) {
   set_switch(shell, words, shell.settings().*kSwitch);
@@ -309,6 +378,8 @@ constexpr struct {
     {".databases", "", "List names and files of attached databases", list_databases},
     {".dump", "?OBJECTS?", "Render the database content as SQL", dump_command},
     {".echo", "on|off", "Print commands before running them", switch_command<&Settings::echo>},
+    {".eqp", "on|off", "Print the query plan before each result",
+     switch_command<&Settings::explain_plan>},
     {".exit", "?CODE?", "Leave the shell, with CODE", quit_with_code},
     {".headers", "on|off", "Turn display of headers on or off", set_headers},
     {".help", "?PATTERN?", "Show help for the commands that match", help},
@@ -320,10 +391,14 @@ constexpr struct {
     {".once", "FILE", "Send the next statement's output to FILE or '|COMMAND'", set_output_once},
     {".open", "?--readonly? ?--new? ?FILE?", "Close the database and open FILE", open_database},
     {".output", "?FILE?", "Send output to FILE, '|COMMAND' or back to stdout", set_output},
+    {".parameter", "clear|init|list|set NAME VALUE|unset NAME", "Values for ?1, :a, @b and $c",
+     parameter},
     {".print", "STRING...", "Print the words", print_words},
     {".prompt", "MAIN CONTINUE", "Replace the prompts", set_prompt},
     {".quit", "", "Leave the shell", quit},
     {".read", "FILE", "Run the lines of FILE", read_script},
+    {".restore", "?DB? FILE", "Replace the content of DB (default \"main\") by FILE's", restore},
+    {".save", "?DB? FILE", "The same as .backup", backup},
     {".schema", "?PATTERN?", "Show the CREATE statements that match", schema_command},
     {".separator", "COL ?ROW?", "Change the column and row separators", set_separator},
     {".shell", "COMMAND...", "Run COMMAND in the system's shell", run_system},

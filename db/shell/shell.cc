@@ -1,6 +1,7 @@
 #include "db/shell/shell.h"
 
 #include "base/clock.h"
+#include "db/shell/explain.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -142,26 +143,69 @@ bool Shell::execute(const std::string& sql, int first_line) {
 }
 
 bool Shell::run_statement(sqlite3_stmt* statement) {
-  constexpr size_t kFlushBytes = 64 << 10;
+  bind_parameters(statement);
+  const int explains = sqlite3_stmt_isexplain(statement);
+  if (settings_.explain_plan && explains == 0) print_plan(statement);
   std::string out;
-  std::unique_ptr<Printer> printer = make_printer(settings_.style, out);
+  std::unique_ptr<Printer> printer = explains == 2   ? make_plan_printer(out)
+                                     : explains == 1 ? make_program_printer(out)
+                                                     : make_printer(settings_.style, out);
   int code = sqlite3_step(statement);
-  if (code == SQLITE_ROW) {
+  print_rows(statement, *printer, out, &code);
+  return code == SQLITE_DONE;
+}
+
+void Shell::print_rows(sqlite3_stmt* statement, Printer& printer, std::string& out, int* code) {
+  constexpr size_t kFlushBytes = 64 << 10;
+  if (*code == SQLITE_ROW) {
     std::vector<std::string> names;
     for (int i = 0; i < sqlite3_column_count(statement); ++i)
       names.emplace_back(sqlite3_column_name(statement, i));
-    printer->begin(names);
-    for (; code == SQLITE_ROW; code = sqlite3_step(statement)) {
-      printer->row(row_of(statement));
+    printer.begin(names);
+    for (; *code == SQLITE_ROW; *code = sqlite3_step(statement)) {
+      printer.row(row_of(statement));
       if (out.size() > kFlushBytes) {
         print(out);
         out.clear();
       }
     }
-    printer->finish();
+    printer.finish();
   }
   print(out);
-  return code == SQLITE_DONE;
+}
+
+void Shell::print_plan(sqlite3_stmt* statement) {
+  const std::string sql = std::string("EXPLAIN QUERY PLAN ") + sqlite3_sql(statement);
+  sqlite3_stmt* plan = nullptr;
+  if (sqlite3_prepare_v2(db_, sql.c_str(), -1, &plan, nullptr) == SQLITE_OK) {
+    std::string out;
+    std::unique_ptr<Printer> printer = make_plan_printer(out);
+    int code = sqlite3_step(plan);
+    print_rows(plan, *printer, out, &code);
+  }
+  sqlite3_finalize(plan);  // a statement without a plan has none to print
+}
+
+void Shell::bind_parameters(sqlite3_stmt* statement) {
+  const int count = sqlite3_bind_parameter_count(statement);
+  if (count == 0) return;
+  sqlite3_stmt* lookup = nullptr;
+  if (sqlite3_prepare_v2(db_, "SELECT value FROM temp.sqlite_parameters WHERE key = ?1", -1,
+                         &lookup, nullptr) != SQLITE_OK) {
+    return;  // nothing was ever set
+  }
+  for (int i = 1; i <= count; ++i) {
+    const char* name = sqlite3_bind_parameter_name(statement, i);
+    const std::string numbered = "?" + std::to_string(i);
+    sqlite3_bind_text(lookup, 1, name != nullptr ? name : numbered.c_str(), -1, SQLITE_TRANSIENT);
+    if (sqlite3_step(lookup) == SQLITE_ROW) {
+      sqlite3_bind_value(statement, i, sqlite3_column_value(lookup, 0));
+    } else {
+      sqlite3_bind_null(statement, i);
+    }
+    sqlite3_reset(lookup);
+  }
+  sqlite3_finalize(lookup);
 }
 
 bool Shell::query(const std::string& sql,

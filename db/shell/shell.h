@@ -32,6 +32,7 @@ struct Settings {
   bool bail = false;
   bool echo = false;
   bool timer = false;
+  bool explain_plan = false;  // print the query plan before each statement's rows
   bool changes = false;
   bool read_only = false;
   std::string prompt = "fleetdb> ";
@@ -77,6 +78,10 @@ class Shell {
 
  private:
   bool run_statement(sqlite3_stmt* statement);
+  void print_rows(sqlite3_stmt* statement, Printer& printer, std::string& out, int* code);
+  void print_plan(sqlite3_stmt* statement);
+  // Gives each named parameter the value that .parameter set kept for it.
+  void bind_parameters(sqlite3_stmt* statement);
   void report(const char* kind, int line);
 
   Settings settings_;

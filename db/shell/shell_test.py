@@ -48,6 +48,30 @@ class Shell(unittest.TestCase):
     def test_headers_and_null_text(self):
         self.same(".headers on\n.nullvalue (nil)\nSELECT id, weight AS w FROM people;\n.mode csv\nSELECT * FROM heavy;\n")
 
+    def test_query_plans_are_trees(self):
+        self.same("EXPLAIN QUERY PLAN SELECT * FROM people ORDER BY weight;\n.mode box\n"
+                  "EXPLAIN QUERY PLAN SELECT name FROM people WHERE name = 'x';\n.eqp on\n"
+                  "SELECT id FROM people WHERE id = 2;\nPRAGMA user_version;\n")
+
+    def test_programs_are_listings(self):
+        ours, _, _ = run(FLEETDB, "EXPLAIN SELECT 1;\n")
+        theirs, _, _ = run("sqlite3", "EXPLAIN SELECT 1;\n")
+        self.assertEqual(ours.splitlines()[:2], theirs.splitlines()[:2])
+        self.assertRegex(ours.splitlines()[2], r"^0     Init           0 ")
+
+    def test_parameters(self):
+        self.same(".parameter init\n.parameter set :a 5\n.parameter set @long 'hello'\n.parameter set $c \"'x y'\"\n"
+                  ".parameter list\nSELECT :a, @long, $c, ?4 IS NULL;\n.parameter set :a 1+1\n.parameter set @long abc\n"
+                  "SELECT :a, typeof(@long);\n.parameter unset :a\n.parameter list\n.parameter clear\n"
+                  ".parameter list\nSELECT :a IS NULL;\n", prefix="")
+
+    def test_save_and_restore(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for program in (FLEETDB, "sqlite3"):
+                out, errors, code = run(program, SETUP + ".save kept.db\nDELETE FROM people;\n.restore kept.db\n"
+                                        "SELECT count(*) FROM people;\n", folder=folder)
+                self.assertEqual((out, errors, code), ("4\n", "", 0))
+
     def test_widths_and_wrapping(self):
         self.same(".mode column\n.width 3 -8\nSELECT name, weight FROM people;\n")
 
