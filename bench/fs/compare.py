@@ -244,6 +244,10 @@ def main():
                       lambda folder: sh(agentfs, "umount", folder))]
     targets += [agentfs_target(agentfs, scratch, mode) for mode in ("fsync", "close", "op")]
     wanted = [name for name in options.only.split(",") if name]
+    unknown = set(wanted) - {t.name for t in targets} - {"juicefs redis", "sshfs"}
+    if unknown:
+        parser.error(f"no target is called {', '.join(sorted(unknown))}; there are "
+                     f"{', '.join(t.name for t in targets)}, juicefs redis, sshfs")
     for maker, name in ((juicefs_target, "juicefs redis"), (sshfs_target, "sshfs")):
         if not wanted or name in wanted:
             targets.append(maker(scratch, memory))

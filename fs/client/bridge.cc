@@ -227,6 +227,11 @@ Answer Bridge::dispatch_names(const fuse::Request& request, fuse::Reply& reply) 
       if (!perform(request, Rmdir{node, request.name}, reply)) return Answer::kSend;
       return changed(reply, wait);
     case Op::kCreate: {
+      if (options_.no_open) {
+        // The kernel makes files by MKNOD then, one message; CREATE would bring a RELEASE as well.
+        reply.error(ENOSYS);
+        return Answer::kSend;
+      }
       auto in = request.arg<fuse::CreateIn>();
       return created(request,
                      Create{node, request.name, in.mode & kPermissionBits, (in.flags & O_EXCL) != 0,

@@ -29,16 +29,21 @@ int processor_of(u32 pid) {
 }
 
 void CallerAffinity::look(u32 pid) {
+  count_ = 0;
+  next_look_ = kSampleSoon;
   int processor = processor_of(pid);
   if (processor < 0 || processor >= CPU_SETSIZE) return;
+  // The caller waits for us: if nobody else wants to run, one thread is runnable, this one. A
+  // single look may have met some thread of the kernel.
+  bool quiet = runnable_threads() == 1;
+  if (may_yield_ && quiet == was_quiet_) yielding_.yield(quiet);
+  was_quiet_ = quiet;
   bool again = processor == candidate_;
   candidate_ = processor;
-  if (!again || processor == here_) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(processor, &set);
-  // Not allowed there (cpusets): stay where the scheduler likes us.
-  if (::sched_setaffinity(0, sizeof(set), &set) == 0) here_ = processor;
+  if (!again) return;
+  next_look_ = kSampleEvery;
+  if (processor == here_) return;
+  if (yielding_.stay_on(processor)) here_ = processor;
 }
 
 }  // namespace fs::fuse

@@ -144,7 +144,8 @@ Status Session::serve() {
   }
   std::vector<u8> buffer(agreement_.max_write_bytes + kRequestOverheadBytes);
   Reply reply(agreement_.max_write_bytes + kRequestOverheadBytes);
-  CallerAffinity affinity;
+  Yielding yielding(device_.fd(), served_);
+  CallerAffinity affinity(yielding, options_.threads == 1);
   Status ended;
   for (;;) {
     auto bytes = read_request(buffer);
