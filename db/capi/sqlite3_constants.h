@@ -1,10 +1,10 @@
 /* The numbers of the C interface that are asked for by name: extended codes, options, limits,
-*counters. Their
-** values are SQLite's, so that a program compiled against either header runs with either library;
-*header_test.py
-** compares them with the stock header. Included by sqlite3.h; not every option has an effect here
-*(README).
-*/
+ *counters. Their
+ ** values are SQLite's, so that a program compiled against either header runs with either library;
+ *header_test.py
+ ** compares them with the stock header. Included by sqlite3.h; not every option has an effect here
+ *(README).
+ */
 #ifndef FLEETDB_SQLITE3_CONSTANTS_H
 #define FLEETDB_SQLITE3_CONSTANTS_H
 #pragma once

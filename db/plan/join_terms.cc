@@ -6,8 +6,8 @@
 namespace db {
 namespace {
 
-// A table without statistics counts as at least this large: statements are prepared while tables are
-// still empty and outlive that moment, and a needless search of a small table costs nothing.
+// A table without statistics counts as at least this large: statements are prepared while tables
+// are still empty and outlive that moment, and a needless search of a small table costs nothing.
 constexpr f64 kFewestRows = 400;
 
 }  // namespace
