@@ -21,6 +21,7 @@ DmlExecution::DmlExecution(const DmlPlan& plan, Cx& cx) : plan_(plan), writer_(*
       plan.write->has_delete_triggers) {
     triggers_ = std::make_unique<TriggerRunner>(*plan.write->table, cx);
   }
+  in_place_ = fits_in_place(cx);
   returning_width_ = plan.returning.size();
   std::vector<bool> given(writer_.width());
   for (int at : plan.targets) {
@@ -360,6 +361,8 @@ bool DmlExecution::collect(Cx& cx) {
 }
 
 bool DmlExecution::run_update(Cx& cx) {
+  if (in_place_ && foreign_keys_ == nullptr && action_ != ConflictAction::kReplace)
+    return change_in_place(cx);
   if (!collect(cx)) return false;
   const Table& table = writer_.table();
   size_t key_width =
@@ -524,6 +527,7 @@ bool DmlExecution::run_delete(Cx& cx) {
   bool done = false;
   if (!delete_all(cx, &done)) return false;
   if (done) return true;
+  if (in_place_ && foreign_keys_ == nullptr) return change_in_place(cx);
   if (!collect(cx)) return false;
   std::vector<Value> old_row;
   const bool borrows = triggers_ == nullptr && foreign_keys_ == nullptr;

@@ -1,7 +1,8 @@
 // One run of INSERT, UPDATE or DELETE: finds or makes the rows, then for each: BEFORE triggers,
 // constraints with their conflict actions, the write, foreign keys, AFTER triggers, RETURNING.
 // All rows to change are collected before the first change, but for an INSERT whose source cannot
-// see what it puts in. Single-threaded.
+// see what it puts in, and for changes that leave the scan alone (dml_in_place.cc).
+// Single-threaded.
 #pragma once
 
 #include "db/catalog/virtual_table.h"
@@ -26,6 +27,8 @@ class DmlExecution : public Execution {
   bool run_delete(Cx& cx);
   bool delete_all(Cx& cx, bool* done);
   bool collect(Cx& cx);
+  bool fits_in_place(const Cx& cx) const;
+  bool change_in_place(Cx& cx);
   bool insert_one(const Value* source, Cx& cx);
   bool choose_rowid(std::vector<Value>& row, bool given, Cx& cx);
   bool resolve(std::vector<Value>& row, const Value* old_row, sql::ConflictAction action,
@@ -60,6 +63,7 @@ class DmlExecution : public Execution {
   std::vector<Value> returned_;
   size_t returned_at_ = 0;
   bool ran_ = false;
+  bool in_place_ = false;
   bool gives_all_ = false;  // kInsert: the source has a value for every column
   bool sequence_known_ = false;
   bool sequence_changed_ = false;

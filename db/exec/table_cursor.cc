@@ -15,68 +15,8 @@ int IndexOrder::compare(ByteView a, ByteView b) const {
   return compare_records(base::as_text(a), base::as_text(b), info_);
 }
 
-// An integer of serial type 1 to 6, 8 or 9.
-static i64 integer_at(const u8* body, u32 type) {
-  switch (type) {
-    case 1:
-      return static_cast<i8>(body[0]);
-    case 2:
-      return static_cast<i16>(base::load_be16(body));
-    case 3:
-      return static_cast<i32>(u32{body[0]} << 24 | u32{body[1]} << 16 | u32{body[2]} << 8) >> 8;
-    case 4:
-      return static_cast<i32>(base::load_be32(body));
-    case 5:
-      return i64{static_cast<i16>(base::load_be16(body))} * (i64{1} << 32) +
-             base::load_be32(body + 2);
-    case 6:
-      return static_cast<i64>(base::load_be64(body));
-    default:
-      return static_cast<i64>(type) - 8;
-  }
-}
-
-bool PrefixProbe::compare_first(ByteView stored, int* order) const {
-  const u8* at = stored.data();
-  if (stored.size() < 3 || at[0] >= 0x80 || at[0] < 2 || at[0] > stored.size()) return false;
-  u32 type = at[1];
-  if (type >= 0x80) {
-    if (at[2] >= 0x80 || at[0] < 3) return false;
-    type = (type & 0x7f) << 7 | at[2];
-  }
-  const u8* body = at + at[0];
-  const u32 size = serial_type_size(type);
-  if (size > stored.size() - at[0] || type == 7 || type == 10 || type == 11) return false;
-  if (type == 0) {
-    *order = -1;  // NULL is below everything else
-  } else if (first_ == First::kInteger) {
-    if (type >= 12) {
-      *order = 1;
-    } else {
-      const i64 stored_key = integer_at(body, type);
-      const i64 key = key_[0].raw_integer();
-      *order = stored_key < key ? -1 : stored_key > key;
-    }
-  } else if (type < 12) {
-    *order = -1;
-  } else if (type % 2 == 0) {
-    *order = 1;
-  } else {
-    const std::string_view key = key_[0].bytes();
-    const size_t common = size < key.size() ? size : key.size();
-    *order = common == 0 ? 0 : std::memcmp(body, key.data(), common);
-    if (*order == 0) *order = size < key.size() ? -1 : size > key.size();
-  }
-  return *order != 0 || key_.size() == 1;
-}
-
 int PrefixProbe::compare(ByteView stored) const {
-  int order = 0;
-  if (first_ != First::kAnything && compare_first(stored, &order)) {
-    if (order == 0) return tie_;
-    return sign_ > 0 ? order : (order < 0 ? 1 : -1);
-  }
-  order = compare_record(base::as_text(stored), key_, info_);
+  int order = compare_record(base::as_text(stored), key_, info_);
   return order != 0 ? order : tie_;
 }
 

@@ -26,26 +26,13 @@ class PrefixProbe : public KeyProbe {
  public:
   // `tie`: what to answer when the record starts with the key.
   PrefixProbe(std::span<const Value> key, const KeyInfo& info, int tie)
-      : key_(key), info_(info), tie_(tie) {
-    if (key.empty() || info.columns.empty()) return;
-    const KeyInfo::Column& column = info.columns[0];
-    if (key[0].is_integer()) first_ = First::kInteger;
-    if (key[0].is_text() && column.collation == &kBinary) first_ = First::kText;
-    sign_ = column.descending ? -1 : 1;
-  }
+      : KeyProbe({key, info, tie}), key_(key), info_(info), tie_(tie) {}
   int compare(ByteView stored) const override;
 
  private:
-  // How the first column is compared where it lies, without a Value; most comparisons end there.
-  enum class First : u8 { kAnything, kInteger, kText };
-  // False: undecided, or a case for compare_record().
-  bool compare_first(ByteView stored, int* order) const;
-
   std::span<const Value> key_;
   const KeyInfo& info_;
   int tie_;
-  int sign_ = 1;
-  First first_ = First::kAnything;
 };
 
 class TableCursor {

@@ -456,6 +456,9 @@ bool TableWriter::update(const Value* old_row, Value* row) {
   } else {
     i64 old_rowid = old_row[width()].raw_integer();
     i64 rowid = row[width()].raw_integer();
+    if (at_ != nullptr) {
+      return at_->overwrite(rowid, record) == Hit::kError ? storage_failed(*at_) : true;
+    }
     if (old_rowid != rowid) {
       hit = cursor_.seek_equal(old_rowid);
       if (hit == Hit::kRow) hit = cursor_.erase();
@@ -474,6 +477,7 @@ bool TableWriter::remove(const Value* old_row) {
     if (!index_values(*tree, old_row, &scratch_, &applies)) return false;
     if (applies && !erase_index(*tree, scratch_)) return false;
   }
+  if (at_ != nullptr) return at_->erase() == Hit::kError ? storage_failed(*at_) : true;
   Hit hit = Hit::kRow;
   if (table.without_rowid) {
     old_key_.clear();
@@ -508,7 +512,8 @@ bool TableWriter::read(const Value* key, std::vector<Value>* row) {
 bool TableWriter::read_current(std::vector<Value>* row) {
   ByteView payload;
   if (cursor_.payload(&payload) != Hit::kRow) return storage_failed(cursor_);
-  return decode_row(base::as_text(payload), true, row);
+  return decode_row(base::as_text(payload), plan_.table->without_rowid ? 0 : cursor_.rowid(), true,
+                    row);
 }
 
 bool TableWriter::read_borrowed(const Value* key, std::vector<Value>* row) {
@@ -518,10 +523,18 @@ bool TableWriter::read_borrowed(const Value* key, std::vector<Value>* row) {
   if (hit != Hit::kRow) return false;
   if (cursor_.payload(&payload) != Hit::kRow) return storage_failed(cursor_);
   row_bytes_.assign(base::as_text(payload));
-  return decode_row(row_bytes_, false, row);
+  return decode_row(row_bytes_, plan_.table->without_rowid ? 0 : cursor_.rowid(), false, row);
 }
 
-bool TableWriter::decode_row(std::string_view record, bool keep, std::vector<Value>* row) {
+bool TableWriter::read_here(std::vector<Value>* row) {
+  ByteView payload;
+  if (at_->payload(&payload) != Hit::kRow) return storage_failed(*at_);
+  row_bytes_.assign(base::as_text(payload));
+  return decode_row(row_bytes_, at_->rowid(), false, row);
+}
+
+bool TableWriter::decode_row(std::string_view record, i64 rowid, bool keep,
+                             std::vector<Value>* row) {
   const Table& table = *plan_.table;
   view_.reset(record);
   row->resize(width() + 1);
@@ -529,7 +542,7 @@ bool TableWriter::decode_row(std::string_view record, bool keep, std::vector<Val
     const Column& column = table.columns[i];
     Value& to = (*row)[i];
     if (static_cast<int>(i) == table.rowid_column) {
-      to.set_integer(cursor_.rowid());
+      to.set_integer(rowid);
       continue;
     }
     if (column.record_at < 0) {
@@ -543,7 +556,7 @@ bool TableWriter::decode_row(std::string_view record, bool keep, std::vector<Val
     if (keep) to.keep();
   }
   row->back().set_null();
-  if (!table.without_rowid) row->back().set_integer(cursor_.rowid());
+  if (!table.without_rowid) row->back().set_integer(rowid);
   if (table.has_virtual_columns) {
     show(row->data());
     for (const GeneratedWrite& generated : plan_.generated) {

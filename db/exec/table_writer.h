@@ -54,6 +54,11 @@ class TableWriter {
   bool read_current(std::vector<Value>* row);
   // The same without a copy of each text: the values borrow from one buffer, until the next call.
   bool read_borrowed(const Value* key, std::vector<Value>* row);
+  // From now on update() and remove() change the row under this cursor of the table, and their old
+  // row is the one that read_here() gave (values borrowed, as above). Null: back to looking rows
+  // up. Not for WITHOUT ROWID tables, nor for changes of the rowid.
+  void write_at(Cursor* cursor) { at_ = cursor; }
+  bool read_here(std::vector<Value>* row);
   // A rowid that is free; 0 after a failure.
   i64 new_rowid();
   // The key that the row has in index `number` of the plan; *applies is false for partial indexes
@@ -76,7 +81,7 @@ class TableWriter {
   void primary_key(const Value* row, std::vector<Value>* key) const;
   bool same_key(const IndexTree& tree, const Value* old_row, const Value* row) const;
   Hit seek_row(const Value* key);
-  bool decode_row(std::string_view record, bool keep, std::vector<Value>* row);
+  bool decode_row(std::string_view record, i64 rowid, bool keep, std::vector<Value>* row);
   bool erase_index(IndexTree& tree, const std::vector<Value>& key);
   bool insert_index(IndexTree& tree, const std::vector<Value>& key);
   // The record of the row, good until the next one is made.
@@ -90,6 +95,7 @@ class TableWriter {
   const WritePlan& plan_;
   Cx& cx_;
   Cursor cursor_;
+  Cursor* at_ = nullptr;  // a cursor of the scan, see write_at()
   std::unique_ptr<IndexOrder> primary_order_;
   std::vector<std::unique_ptr<IndexTree>> trees_;
   RecordBuilder record_;

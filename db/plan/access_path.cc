@@ -96,6 +96,7 @@ bool JoinPlanner::partial_index_usable(int source, const Index& index) {
 }
 
 bool JoinPlanner::is_covering(int source, const Index& index) {
+  if (source == 0 && from_.changes_first) return false;  // the row itself is looked up anyway
   const JoinItem& item = items_[static_cast<size_t>(source)];
   const Table& table = *item.source->table;
   if (table.primary == &index) return true;

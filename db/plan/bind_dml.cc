@@ -382,6 +382,7 @@ RowPlan* DmlBinder::target_scan(const Table* table, const sql::TargetTable& synt
     source->indexed_by = syntax.indexed_by;
     source->not_indexed = syntax.not_indexed;
     plan->target_slot = binder_.new_slot();
+    from_plan->changes_first = true;
     from_plan->sources.push_back(binder_.table_plan(table, plan->target_slot, alias));
     from_plan->joins.push_back(0);
     from_plan->syntax.push_back(source);

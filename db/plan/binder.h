@@ -104,6 +104,7 @@ struct FromPlan {
   std::vector<u8> joins;  // join:: flags of each source
   std::vector<Conjunct> conjuncts;
   std::vector<const sql::Source*> syntax;  // for INDEXED BY; null when flattened from a view
+  bool changes_first = false;  // UPDATE and DELETE: the rows of the first source are wanted whole
 };
 
 class Binder {

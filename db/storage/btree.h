@@ -30,6 +30,7 @@
 #include "db/storage/format.h"
 #include "db/storage/node.h"
 #include "db/storage/pager.h"
+#include "db/value/first_column.h"
 
 #include <functional>
 #include <memory>
@@ -72,9 +73,27 @@ class KeyOrder {
 // for ties (to find the first or last row of a group, answer +1 or -1 instead of 0).
 class KeyProbe {
  public:
+  KeyProbe() = default;
+  // `first` is asked before compare().
+  explicit KeyProbe(const FirstColumn& first) : first_(first) {}
   virtual ~KeyProbe() = default;
   // < 0, 0, > 0 as the stored record sorts before, with or after the key looked for.
   virtual int compare(ByteView stored) const = 0;
+  const FirstColumn& first() const { return first_; }
+
+ private:
+  FirstColumn first_;
+};
+
+// Looks for a whole record.
+class RecordProbe final : public KeyProbe {
+ public:
+  RecordProbe(const KeyOrder& order, ByteView record) : order_(order), record_(record) {}
+  int compare(ByteView stored) const override { return order_.compare(stored, record_); }
+
+ private:
+  const KeyOrder& order_;
+  ByteView record_;
 };
 
 // Where a seek ended: on the equal row, on a neighbour, or nowhere because the tree is empty.
@@ -183,6 +202,9 @@ class Cursor {
   // Index trees: replaces a record that compares equal. `probe` compares like the record does;
   // without it the KeyOrder is used.
   Hit insert(ByteView record, const KeyProbe* probe = nullptr);
+  // Gives the row under the cursor another payload. Table trees. REQUIRES: on a row, whose rowid
+  // this is.
+  Hit overwrite(i64 rowid, ByteView payload);
   // Index trees, records known to come in ascending order (bulk builds): no comparison at all.
   Hit append(ByteView record);
   // Removes the row under the cursor. next() then gives the one after it, previous() the one
@@ -246,6 +268,8 @@ class Cursor {
   Hit save_place();
   Hit copy_key();
   bool compare(const Page& page, u32 index, const KeyProbe& probe, int* answer);
+  bool is_on_leaf(const KeyProbe& probe, int* answer);
+  bool search_page(const KeyProbe& probe, bool* failed);
   Hit transfer(u32 offset, u8* out, const u8* in, u32 bytes);
   Hit put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail);
   Hit ready_to_write();

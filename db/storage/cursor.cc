@@ -280,17 +280,17 @@ Seek Cursor::seek(i64 rowid) {
 }
 
 // Compares the record in cell `index` of `page` (on top) with the key looked for.
-bool Cursor::compare(const Page& page, u32 index, const KeyProbe& probe, int* answer) {
-  const u8* at = page.cell_at(index);
-  const u8* c = at + page.child_bytes;
-  u64 size;
-  c += read_varint(c, &size);
+inline bool Cursor::compare(const Page& page, u32 index, const KeyProbe& probe, int* answer) {
+  const u8* c = page.cell_at(index) + page.child_bytes;
+  u64 size = *c;
+  c = size < 0x80 ? c + 1 : c + read_varint(c, &size);
   if (size <= page.max_local) [[likely]] {
     if (c + size > page.data + usable_) {
       (void)corrupt("a record runs over its page");
       return false;
     }
-    *answer = probe.compare({c, static_cast<size_t>(size)});
+    const ByteView record(c, static_cast<size_t>(size));
+    if (!probe.first().compare(record, answer)) *answer = probe.compare(record);
     return true;
   }
   top().index = index;
@@ -302,48 +302,80 @@ bool Cursor::compare(const Page& page, u32 index, const KeyProbe& probe, int* an
   return true;
 }
 
+// Between the first and the last row of the leaf on top? Keys looked for one after the other are
+// often near.
+bool Cursor::is_on_leaf(const KeyProbe& probe, int* answer) {
+  const Page& leaf = *top().page;
+  if (!leaf.leaf || leaf.cell_count < 2) return false;
+  if (!compare(leaf, 0, probe, answer)) return false;
+  if (*answer > 0) return false;
+  return compare(leaf, leaf.cell_count - 1, probe, answer) && *answer >= 0;
+}
+
+// Binary search on the page on top: the first row not before the key. True: it equals the key, and
+// the cursor is on it.
+bool Cursor::search_page(const KeyProbe& probe, bool* failed) {
+  const Page& page = *top().page;
+  u32 low = 0;
+  u32 high = page.cell_count;
+  while (low < high) {
+    const u32 middle = (low + high) / 2;
+    int answer;
+    if (!compare(page, middle, probe, &answer)) {
+      *failed = true;
+      return false;
+    }
+    if (answer == 0) {
+      top().index = middle;
+      state_ = State::kRow;
+      return true;
+    }
+    if (answer < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  top().index = low;
+  return false;
+}
+
 Seek Cursor::seek(const KeyProbe& probe) {
   int answer;
+  bool failed = false;
+  bool near = false;
   if (state_ == State::kRow && top().page->leaf && top().index + 1 == top().page->cell_count &&
       on_last_leaf()) {
     // On the last row of all: keys that only grow need one comparison.
     if (!compare(*top().page, top().index, probe, &answer)) return Seek::kError;
     cell_known_ = false;
     if (answer <= 0) return answer == 0 ? Seek::kEqual : Seek::kBefore;
+  } else if (state_ == State::kErased && depth_ >= 0) {
+    // A changed entry of an index tends to stay near the place that it was erased from.
+    near = is_on_leaf(probe, &answer);
+    if (state_ == State::kNone) return Seek::kError;
+    cell_known_ = false;
   }
-  if (pager_->page_count() == 0) return Seek::kEmpty;
-  if (!go_root()) return Seek::kError;
+  if (!near) {
+    if (pager_->page_count() == 0) return Seek::kEmpty;
+    if (!go_root()) return Seek::kError;
+  }
   for (;;) {
-    Page* page = top().page;
-    u32 low = 0;
-    u32 high = page->cell_count;
-    while (low < high) {
-      u32 middle = (low + high) / 2;
-      if (!compare(*page, middle, probe, &answer)) return Seek::kError;
-      if (answer == 0) {
-        top().index = middle;
-        state_ = State::kRow;
-        return Seek::kEqual;
-      }
-      if (answer < 0) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    top().index = low;
-    if (!page->leaf) {
-      if (!push_child(page->child_at(low))) return Seek::kError;
+    if (search_page(probe, &failed)) return Seek::kEqual;
+    if (failed) return Seek::kError;
+    const Page& page = *top().page;
+    if (!page.leaf) {
+      if (!push_child(page.child_at(top().index))) return Seek::kError;
       continue;
     }
-    if (page->cell_count == 0) {
+    if (page.cell_count == 0) {
       unpin_all();
       state_ = State::kNone;
       return Seek::kEmpty;
     }
     state_ = State::kRow;
-    if (low < page->cell_count) return Seek::kAfter;
-    top().index = low - 1;
+    if (top().index < page.cell_count) return Seek::kAfter;
+    --top().index;
     return Seek::kBefore;
   }
 }
@@ -374,18 +406,6 @@ Hit Cursor::save_place() {
   state_ = State::kSaved;
   return Hit::kRow;
 }
-
-namespace {
-class RecordProbe final : public KeyProbe {
- public:
-  RecordProbe(const KeyOrder& order, ByteView record) : order_(order), record_(record) {}
-  int compare(ByteView stored) const override { return order_.compare(stored, record_); }
-
- private:
-  const KeyOrder& order_;
-  ByteView record_;
-};
-}  // namespace
 
 Hit Cursor::restore_slow() {
   if (state_ != State::kSaved) {

@@ -119,21 +119,16 @@ Hit Cursor::insert(i64 rowid, ByteView payload, u32 zero_tail) {
   return put(seek(rowid), rowid, payload, zero_tail);
 }
 
-namespace {
-class OrderProbe final : public KeyProbe {
- public:
-  OrderProbe(const KeyOrder& order, ByteView record) : order_(order), record_(record) {}
-  int compare(ByteView stored) const override { return order_.compare(stored, record_); }
-
- private:
-  const KeyOrder& order_;
-  ByteView record_;
-};
-}  // namespace
+Hit Cursor::overwrite(i64 rowid, ByteView payload) {
+  if (ready_to_write() == Hit::kError) return Hit::kError;
+  Hit here = restore();
+  if (here != Hit::kRow) return here == Hit::kError ? here : corrupt("the row to change is gone");
+  return put(Seek::kEqual, rowid, payload, 0);
+}
 
 Hit Cursor::insert(ByteView record, const KeyProbe* probe) {
   if (ready_to_write() == Hit::kError) return Hit::kError;
-  Seek found = probe != nullptr ? seek(*probe) : seek(OrderProbe(*order_, record));
+  Seek found = probe != nullptr ? seek(*probe) : seek(RecordProbe(*order_, record));
   return put(found, 0, record, 0);
 }
 
@@ -175,7 +170,7 @@ Hit Cursor::erase_interior() {
       // The levels above the leaf were laid out anew: find the way down again.
       unpin_all();
       state_ = State::kNone;
-      Seek found = seek(OrderProbe(*order_, ByteView(neighbour)));
+      Seek found = seek(RecordProbe(*order_, ByteView(neighbour)));
       if (found != Seek::kEqual || top().page->leaf)
         return store_->corrupt("an index out of order");
       PageNo child = top().page->child_at(top().index);
