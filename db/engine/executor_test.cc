@@ -135,6 +135,21 @@ TEST_F(Executors, RowsThatRunOverOntoOtherPagesReadWhole) {
   both("SELECT count(*),sum(length(s)),max(s) FROM a WHERE k=1");
 }
 
+TEST_F(Executors, RangesOfRowidsBeginAndEndWhereTheyShould) {
+  run("DELETE FROM a WHERE id BETWEEN 200 AND 1300 OR id%5=0");
+  run("UPDATE a SET t=hex(zeroblob(9000)) WHERE id IN (101,1499,1501)");  // on overflow pages
+  for (int low : {-7, 0, 1, 99, 100, 101, 199, 250, 1299, 1301, 1498, 2999, 3001}) {
+    for (int rows : {-1, 0, 1, 2, 100, 1023, 1024, 1025, 4000}) {
+      const std::string where = " FROM a WHERE id>=" + std::to_string(low) + " AND id<" +
+                                std::to_string(low + rows) + ".5";
+      both("SELECT count(*),sum(x),min(id),max(id),sum(length(t))" + where);
+    }
+  }
+  both("SELECT count(*) FROM a WHERE id>'x'");
+  both("SELECT count(*) FROM a WHERE id<'x' AND id>NULL");
+  both("SELECT count(*) FROM a WHERE id>9223372036854775806.0");
+}
+
 // More rows than one batch, by paths that are not whole scans, under row-wise evaluation above.
 TEST_F(Executors, IndexRangesOfSeveralBatchesAgree) {
   run("CREATE INDEX a_x ON a(x)");

@@ -258,61 +258,68 @@ bool LevelRun::position_rowid(Seeker& seeker, Cx& cx) {
   return hit(cursor_.drive().seek_equal(key.raw_integer()), cx);
 }
 
-// Bounds that are no integers: 2.5 bounds like 2 or 3, text is above all numbers.
-bool LevelRun::position_rowid_range(Seeker& seeker, Cx& cx) {
-  const AccessPath& path = *seeker.path;
-  i64 low = INT64_MIN;
-  i64 high = INT64_MAX;
-  auto bound = [&](const Bound& from, bool is_low, i64* to) {
-    Value value;
-    eval(from.value, cx, value);
-    if (cx.failed() || value.is_null()) return false;
-    apply_numeric_affinity(value);
-    if (value.is_integer()) {
-      i64 v = value.raw_integer();
-      if (!from.inclusive) {
-        if (is_low ? v == INT64_MAX : v == INT64_MIN) return false;
-        v += is_low ? 1 : -1;
-      }
-      *to = v;
-      return true;
+// Bounds that are no integers: 2.5 bounds like 2 or 3, text is above all numbers. False: no rowid
+// fits.
+static bool rowid_bound(const Bound& from, bool is_low, Cx& cx, i64* to) {
+  Value value;
+  eval(from.value, cx, value);
+  if (cx.failed() || value.is_null()) return false;
+  apply_numeric_affinity(value);
+  if (value.is_integer()) {
+    i64 v = value.raw_integer();
+    if (!from.inclusive) {
+      if (is_low ? v == INT64_MAX : v == INT64_MIN) return false;
+      v += is_low ? 1 : -1;
     }
-    if (!value.is_real()) return !is_low;  // text and blobs sort above every rowid
-    f64 real = value.raw_real();
-    if (is_low) {
-      if (real >= 9223372036854775808.0) return false;
-      if (real < -9223372036854775808.0) return true;
-      i64 floor = static_cast<i64>(std::floor(real));
-      bool exact = static_cast<f64>(floor) == real;
-      if (exact && from.inclusive) {
-        *to = floor;
-      } else if (floor == INT64_MAX) {
-        return false;
-      } else {
-        *to = floor + 1;
-      }
-    } else {
-      if (real < -9223372036854775808.0) return false;
-      if (real >= 9223372036854775808.0) return true;
-      i64 ceiling = static_cast<i64>(std::ceil(real));
-      bool exact = static_cast<f64>(ceiling) == real;
-      if (exact && from.inclusive) {
-        *to = ceiling;
-      } else if (ceiling == INT64_MIN) {
-        return false;
-      } else {
-        *to = ceiling - 1;
-      }
-    }
+    *to = v;
     return true;
-  };
-  if (path.low.value != nullptr && !bound(path.low, true, &low)) return false;
-  if (path.high.value != nullptr && !bound(path.high, false, &high)) return false;
-  if (low > high) return false;
+  }
+  if (!value.is_real()) return !is_low;  // text and blobs sort above every rowid
+  f64 real = value.raw_real();
+  if (is_low) {
+    if (real >= 9223372036854775808.0) return false;
+    if (real < -9223372036854775808.0) return true;
+    i64 floor = static_cast<i64>(std::floor(real));
+    bool exact = static_cast<f64>(floor) == real;
+    if (exact && from.inclusive) {
+      *to = floor;
+    } else if (floor == INT64_MAX) {
+      return false;
+    } else {
+      *to = floor + 1;
+    }
+  } else {
+    if (real < -9223372036854775808.0) return false;
+    if (real >= 9223372036854775808.0) return true;
+    i64 ceiling = static_cast<i64>(std::ceil(real));
+    bool exact = static_cast<f64>(ceiling) == real;
+    if (exact && from.inclusive) {
+      *to = ceiling;
+    } else if (ceiling == INT64_MIN) {
+      return false;
+    } else {
+      *to = ceiling - 1;
+    }
+  }
+  return true;
+}
+
+bool rowid_range(const AccessPath& path, Cx& cx, i64* low, i64* high) {
+  *low = INT64_MIN;
+  *high = INT64_MAX;
+  if (path.low.value != nullptr && !rowid_bound(path.low, true, cx, low)) return false;
+  if (path.high.value != nullptr && !rowid_bound(path.high, false, cx, high)) return false;
+  return *low <= *high;
+}
+
+bool LevelRun::position_rowid_range(Seeker& seeker, Cx& cx) {
+  i64 low;
+  i64 high;
+  if (!rowid_range(*seeker.path, cx, &low, &high)) return false;
   seeker.low.set_integer(low);
   seeker.high.set_integer(high);
   Cursor& drive = cursor_.drive();
-  return hit(path.reverse ? drive.seek_at_most(high) : drive.seek_at_least(low), cx) &&
+  return hit(seeker.path->reverse ? drive.seek_at_most(high) : drive.seek_at_least(low), cx) &&
          within(seeker, cx);
 }
 

@@ -12,6 +12,9 @@ namespace db {
 
 class JoinHash;
 
+// The rowids of a kRowidRange path, both included. False: there are none (or failed).
+bool rowid_range(const AccessPath& path, Cx& cx, i64* low, i64* high);
+
 class LevelRun {
  public:
   LevelRun(const JoinLevel& level, bool first, Cx& cx);

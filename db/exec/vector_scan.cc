@@ -168,7 +168,8 @@ bool finish_batch(Batch& batch, u32 rows, const VectorExprs& filters, Cx& cx) {
   return batch.selection.count > 0 && !cx.failed();
 }
 
-// A table from end to end. The batch's bytes lie on pages that stay pinned until the next batch.
+// A table from end to end, or a range of its rowids. The batch's bytes lie on pages that stay
+// pinned until the next batch.
 class TableScan : public BatchSource {
  public:
   TableScan(const JoinLevel& level, const ColumnRefs& wanted) : level_(level) {
@@ -181,7 +182,15 @@ class TableScan : public BatchSource {
     if (!cursor_.open(cx, *source.table, source.database, nullptr)) return;
     decoder_ = std::make_unique<RowDecoder>(*source.table, batch_, source.slot);
     filters_ = compile_all(level_.filters, batch_, cx);
-    on_row_ = move(cursor_.drive().first(), cx);
+    last_ = INT64_MAX;
+    at_last_ = false;
+    if (level_.path->kind == PathKind::kScan) {
+      on_row_ = move(cursor_.drive().first(), cx);
+      return;
+    }
+    i64 first;
+    on_row_ = rowid_range(*level_.path, cx, &first, &last_) &&
+              move(cursor_.drive().seek_at_least(first), cx);
   }
 
   Batch* next(Cx& cx) override {
@@ -217,9 +226,9 @@ class TableScan : public BatchSource {
     const bool by_leaf = !level_.source->table->without_rowid;
     while (on_row_ && rows < kBatchRows && !cx.failed()) {
       rows += by_leaf ? take_leaf(rows, cx) : take_row(rows, cx);
-      if (!cx.failed()) on_row_ = move(drive.next(), cx);
+      if (!cx.failed()) on_row_ = !at_last_ && move(drive.next(), cx);
     }
-    cx.full_scan_steps += rows;
+    if (level_.path->kind == PathKind::kScan) cx.full_scan_steps += rows;
     return rows;
   }
 
@@ -228,6 +237,11 @@ class TableScan : public BatchSource {
     Cursor& drive = cursor_.drive();
     u32 count = drive.batch(cells_, std::min<u32>(kLeafCells, kBatchRows - rows));
     if (count == 0) return take_row(rows, cx);  // malformed: says so
+    if (cells_[count - 1].rowid > last_) {
+      while (count > 0 && cells_[count - 1].rowid > last_) --count;
+      at_last_ = true;
+      if (count == 0) return 0;
+    }
     pin(drive.page());
     for (u32 i = 0; i < count; ++i) {
       const Cell& cell = cells_[i];
@@ -279,6 +293,8 @@ class TableScan : public BatchSource {
   std::unique_ptr<RowDecoder> decoder_;
   VectorExprs filters_;
   bool on_row_ = false;
+  i64 last_ = INT64_MAX;  // the largest rowid wanted
+  bool at_last_ = false;
   std::vector<Page*> pinned_;
   static constexpr u32 kLeafCells = 256;
   Cell cells_[kLeafCells];
@@ -349,10 +365,11 @@ class LevelScan : public BatchSource {
 std::unique_ptr<BatchSource> make_scan(const JoinLevel& level, const ColumnRefs& wanted,
                                        bool first) {
   const AccessPath& path = *level.path;
-  bool whole = path.kind == PathKind::kScan && !path.reverse &&
-               level.source->kind == SourceKind::kTable &&
-               (path.index == nullptr || path.index == level.source->table->primary);
-  if (whole) return std::make_unique<TableScan>(level, wanted);
+  const bool in_order = level.source->kind == SourceKind::kTable && !path.reverse;
+  const bool whole = path.kind == PathKind::kScan &&
+                     (path.index == nullptr || path.index == level.source->table->primary);
+  if (in_order && (whole || path.kind == PathKind::kRowidRange))
+    return std::make_unique<TableScan>(level, wanted);
   return std::make_unique<LevelScan>(level, wanted, first);
 }
 

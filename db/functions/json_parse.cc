@@ -56,12 +56,15 @@ class TextParser {
       char c = peek();
       if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
         ++at_;
-      } else if (size_t wide = json5_space(); wide > 0) {
-        strict_ = false;
-        at_ += wide;
-      } else {
-        return;
+        continue;
       }
+      // What begins one of JSON5's blanks; hardly any text has them.
+      if (c != '/' && c != '\v' && c != '\f' && static_cast<u8>(c) < 0x80) [[likely]]
+        return;
+      const size_t wide = json5_space();
+      if (wide == 0) return;
+      strict_ = false;
+      at_ += wide;
     }
   }
 

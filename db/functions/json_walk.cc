@@ -32,6 +32,12 @@ size_t last_step(std::string_view path) {
   return step;
 }
 
+Value number_of(std::string_view text, bool integral) {
+  const ParsedNumber number = parse_number(text);
+  return integral && number.type == Type::kInteger ? Value::integer(number.integer)
+                                                   : Value::real(number.real);
+}
+
 }  // namespace
 
 // `at` is where the element, or its label, begins in JSONB.
@@ -127,12 +133,13 @@ Value JsonWalk::atom() const {
     case Kind::kText5:
     case Kind::kTextRaw:
       return Value::text(json::unescape(node));
+    case Kind::kInt:
+    case Kind::kFloat:
+      return number_of(node.text, node.kind == Kind::kInt);
     default: {
       std::string text;
       json::render(node, text);
-      ParsedNumber number = parse_number(text);
-      bool integer = number.type == Type::kInteger && node.kind <= Kind::kInt5;
-      return integer ? Value::integer(number.integer) : Value::real(number.real);
+      return number_of(text, node.kind == Kind::kInt5);
     }
   }
 }

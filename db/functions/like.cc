@@ -78,10 +78,24 @@ Match match_tail(std::string_view pattern, size_t p, std::string_view text, size
     }
     return Match::kNever;
   }
+  if (c < 0x80) {
+    // A byte below 0x80 is a character, and never part of one: no need to decode the others.
+    const char low = static_cast<char>(w.fold ? fold(c) : c);
+    const bool letter = w.fold && low >= 'a' && low <= 'z';
+    const char high = letter ? static_cast<char>(low - 32) : static_cast<char>(c);
+    while (t < text.size()) {
+      const char found = text[t++];
+      if (found == 0) break;
+      if (found != low && found != high) continue;
+      Match result = match(pattern, p, text, t, w);
+      if (result != Match::kNo) return result;
+    }
+    return Match::kNever;
+  }
   while (t < text.size()) {
     u32 found = read(text, t);
     if (found == 0) break;
-    if (found != c && !(w.fold && fold(found) == fold(c) && found < 0x80 && c < 0x80)) continue;
+    if (found != c) continue;
     Match result = match(pattern, p, text, t, w);
     if (result != Match::kNo) return result;
   }
