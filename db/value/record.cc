@@ -166,18 +166,12 @@ void text_from_stored(Value& value, Encoding encoding) {
 void RecordBuilder::add(const Value& value) {
   if (encoding_ != Encoding::kUtf8 && value.is_text()) [[unlikely]] {
     texts_.push_back(utf8_to_utf16(value.bytes(), encoding_));
-    Item item{13 + 2 * static_cast<u64>(texts_.back().size()), {}};
-    item.bytes = texts_.back().data();
-    take(item);
+    take(13 + 2 * static_cast<u64>(texts_.back().size()),
+         reinterpret_cast<u64>(texts_.back().data()));
     return;
   }
-  Item item{serial_type_of(value), {}};
-  if (item.type >= 12) {
-    item.bytes = value.bytes().data();
-  } else {
-    item.bits = static_cast<u64>(value.raw_integer());  // a real's bits lie in the same place
-  }
-  take(item);
+  // A real's bits and the address of bytes lie where an integer does.
+  take(serial_type_of(value), static_cast<u64>(value.raw_integer()));
 }
 
 void RecordBuilder::add_real_column(const Value& value) {
@@ -197,7 +191,8 @@ std::string_view RecordBuilder::finish() {
   u8* head = reinterpret_cast<u8*>(out_.data());
   u8* body = head + total;
   head += put_varint(head, total);
-  for (const Item& item : items_) {
+  for (size_t i = 0; i < count_; ++i) {
+    const Item& item = items_[i];
     if (item.type < 128) {
       *head++ = static_cast<u8>(item.type);
     } else {
@@ -206,7 +201,7 @@ std::string_view RecordBuilder::finish() {
     const u32 bytes = serial_type_size(item.type);
     if (bytes == 0) continue;
     if (item.type >= 12) {
-      std::memcpy(body, item.bytes, bytes);
+      std::memcpy(body, reinterpret_cast<const char*>(item.bits), bytes);
       body += bytes;
     } else if (bytes == 1) {
       *body++ = static_cast<u8>(item.bits);

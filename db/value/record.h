@@ -54,31 +54,32 @@ class RecordBuilder {
   // Of the text in the record; what is added is UTF-8.
   void set_encoding(Encoding encoding) { encoding_ = encoding; }
   void clear() {
-    items_.clear();
+    count_ = 0;
     texts_.clear();
     header_ = body_ = 0;
   }
   void add(const Value& value);
   // As add(), for a column of REAL affinity (see real_as_integer).
   void add_real_column(const Value& value);
-  void add_null() { take({0, {}}); }
+  void add_null() { take(0, 0); }
   // The record of all that was added since clear(); good until the next finish().
   std::string_view finish();
 
  private:
   struct Item {
     u64 type;
-    union {
-      u64 bits;
-      const char* bytes;
-    };
+    u64 bits;  // of a number, or the address of the bytes
   };
-  void take(const Item& item) {
-    header_ += item.type < 0x80 ? 1 : static_cast<u64>(varint_size(item.type));
-    body_ += serial_type_size(item.type);
-    items_.push_back(item);
+  void take(u64 type, u64 bits) {
+    header_ += type < 0x80 ? 1 : static_cast<u64>(varint_size(type));
+    body_ += serial_type_size(type);
+    if (count_ == items_.size()) items_.resize(count_ * 2 + 16);
+    Item& item = items_[count_++];
+    item.type = type;
+    item.bits = bits;
   }
-  std::vector<Item> items_;
+  std::vector<Item> items_;  // the first `count_`
+  size_t count_ = 0;
   std::deque<std::string> texts_;  // those that were converted
   Encoding encoding_ = Encoding::kUtf8;
   std::string out_;

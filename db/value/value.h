@@ -11,6 +11,7 @@
 
 #include "base/types.h"
 
+#include <bit>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -25,26 +26,27 @@ enum class Encoding : u8 { kUtf8 = 1, kUtf16le = 2, kUtf16be = 3 };
 
 class Value {
  public:
-  Value() : size_(0), type_(Type::kNull), memory_(Memory::kNone), subtype_(0) { p_.i = 0; }
-  Value(const Value& other) { copy_from(other); }
+  Value() : tag_(tag(Type::kNull)) { p_.i = 0; }
+  Value(const Value& other) {
+    take_bits(other);
+    if (memory_ != Memory::kNone) ++header()->count;
+  }
   Value(Value&& other) noexcept {
-    std::memcpy(static_cast<void*>(this), &other, sizeof *this);
-    other.memory_ = Memory::kNone;
-    other.type_ = Type::kNull;
+    take_bits(other);
+    other.tag_ = tag(Type::kNull);
   }
   Value& operator=(const Value& other) {
     if (this == &other) return *this;
     if (other.memory_ != Memory::kNone) ++other.header()->count;
     release();
-    std::memcpy(static_cast<void*>(this), &other, sizeof *this);
+    take_bits(other);
     return *this;
   }
   Value& operator=(Value&& other) noexcept {
     if (this == &other) return *this;
     release();
-    std::memcpy(static_cast<void*>(this), &other, sizeof *this);
-    other.memory_ = Memory::kNone;
-    other.type_ = Type::kNull;
+    take_bits(other);
+    other.tag_ = tag(Type::kNull);
     return *this;
   }
   ~Value() { release(); }
@@ -93,31 +95,22 @@ class Value {
 
   void set_null() {
     release();
-    type_ = Type::kNull;
-    memory_ = Memory::kNone;
-    subtype_ = 0;
+    tag_ = tag(Type::kNull);
   }
   void set_integer(i64 value) {
     release();
     p_.i = value;
-    type_ = Type::kInteger;
-    memory_ = Memory::kNone;
-    subtype_ = 0;
+    tag_ = tag(Type::kInteger);
   }
   void set_real(f64 value) {
     release();
     p_.r = value;
-    type_ = value == value ? Type::kReal : Type::kNull;
-    memory_ = Memory::kNone;
-    subtype_ = 0;
+    tag_ = tag(value == value ? Type::kReal : Type::kNull);
   }
   void set_borrowed(Type type, const char* data, size_t size) {
     release();
     p_.p = data;
-    size_ = static_cast<u32>(size);
-    type_ = type;
-    memory_ = Memory::kNone;
-    subtype_ = 0;
+    tag_ = tag(type, static_cast<u32>(size));
   }
 
   // After this the value owns its bytes (shares them, counted).
@@ -159,9 +152,13 @@ class Value {
   }
   static Value shared(Type type, std::string_view bytes);
   Header* header() const { return reinterpret_cast<Header*>(const_cast<char*>(p_.p)) - 1; }
-  void copy_from(const Value& other) {
-    std::memcpy(static_cast<void*>(this), &other, sizeof *this);
-    if (memory_ != Memory::kNone) ++header()->count;
+  // The payload and the tag are written and copied as one word each: a copy right after a write
+  // then reads what is still on its way to the cache, which it cannot when written in pieces or
+  // read as one.
+  static u64 tag(Type type, u32 size = 0) { return size | u64{static_cast<u8>(type)} << 32; }
+  void take_bits(const Value& other) {
+    p_.i = other.p_.i;
+    tag_ = other.tag_;
   }
   void release() {
     if (memory_ != Memory::kNone) drop();
@@ -176,12 +173,18 @@ class Value {
     f64 r;
     const char* p;
   } p_;
-  u32 size_;
-  Type type_;
-  Memory memory_;
-  u8 subtype_;
+  union {
+    u64 tag_;
+    struct {
+      u32 size_;
+      Type type_;
+      Memory memory_;
+      u8 subtype_;
+    };
+  };
 };
 static_assert(sizeof(Value) == 16);
+static_assert(std::endian::native == std::endian::little);  // tag()
 
 // --- Affinity ---------------------------------------------------------------------------------
 
