@@ -15,9 +15,11 @@ namespace {
 struct Variant {
   const char* name;
   bool fusion, plan, comm, speculation;
+  bool adapt = false;  // as many guesses as pay, else as many as the draft gives
 };
 
-// All on, each one off, then the staircase from none to all.
+// All on, each one off, then the staircase from none to all. Drafts are of full length, so that
+// what speculation costs can be seen, but for the last row.
 constexpr Variant kVariants[] = {
     {"all on", true, true, true, true},
     {"without fusion", false, true, true, true},
@@ -29,7 +31,9 @@ constexpr Variant kVariants[] = {
     {"+ step plan", true, true, false, false},
     {"+ fused sums", true, true, true, false},
     {"+ speculation", true, true, true, true},
+    {"+ adaptive length", true, true, true, true, true},
 };
+constexpr size_t kPlain = 4;  // all but speculation
 constexpr size_t kNone = 5;
 
 constexpr const char* kQuestions[] = {
@@ -47,6 +51,7 @@ struct Pass {
   u64 hash = 0;
   u64 steps = 0, rounds = 0, drafted = 0, accepted = 0, generated = 0;
   u64 barriers = 0, meetings = 0, parks = 0, allocations = 0, metadata_bytes = 0;
+  CostTable costs;
 };
 
 struct Row {
@@ -66,10 +71,10 @@ class Ablation {
 
   base::Status read_prompts(const std::string& path);
   // One pass. `reports` makes the engine tell token ids, which costs time.
-  Pass run(const Variant& variant, bool reports);
+  base::Result<Pass> run(const Variant& variant, bool reports);
 
  private:
-  void answer(const std::vector<TokenId>& prompt, bool reports, Pass* pass);
+  base::Status answer(const std::vector<TokenId>& prompt, bool reports, Pass* pass);
 
   Session& session_;
   i64 now_us() const { return cpu_ ? processor_us() : base::system_clock().monotonic_us(); }
@@ -98,12 +103,22 @@ base::Status Ablation::read_prompts(const std::string& path) {
     const std::string line = text.substr(from, end - from);
     from = end + 1;
     if (line.empty()) continue;
-    prompts_.push_back(tokenizer.encode(TRY(base::Json::parse(line)).as_string(), true));
+    const base::Json parsed = TRY(base::Json::parse(line));
+    const base::Json& prompt = parsed.is_object() ? parsed["prompt"] : parsed;
+    if (!prompt.is_string()) {
+      return base::Error(
+          base::ErrorCode::kInvalidArgument,
+          path + " needs on each line a JSON string, or an object with a \"prompt\"");
+    }
+    prompts_.push_back(tokenizer.encode(prompt.as_string(), true));
+  }
+  if (prompts_.empty()) {
+    return base::Error(base::ErrorCode::kInvalidArgument, path + " holds no prompt");
   }
   return {};
 }
 
-void Ablation::answer(const std::vector<TokenId>& prompt, bool reports, Pass* pass) {
+base::Status Ablation::answer(const std::vector<TokenId>& prompt, bool reports, Pass* pass) {
   GenerateRequest request;
   request.prompt = prompt;
   request.max_tokens = tokens_;
@@ -124,23 +139,24 @@ void Ablation::answer(const std::vector<TokenId>& prompt, bool reports, Pass* pa
       pass->hash = (pass->hash ^ static_cast<u64>(report.token)) * 0x100000001b3ull + 1;
     }
   };
-  CHECK(session_.engine->submit(std::move(request)).ok());
+  TRY(session_.engine->submit(std::move(request)));
   session_.engine->run();
   pass->tokens += tokens - first_tokens;
   pass->us += last - first;
+  return {};
 }
 
-Pass Ablation::run(const Variant& v, bool reports) {
+base::Result<Pass> Ablation::run(const Variant& v, bool reports) {
   Engine& engine = *session_.engine;
   engine.set_switches({.fusion = v.fusion, .comm = v.comm}, !v.plan);
-  engine.set_drafter(v.speculation ? session_.drafter.get() : nullptr);
+  engine.set_drafter(v.speculation ? session_.drafter.get() : nullptr, v.adapt);
   const EngineStats before = engine.stats();
   const Crew::Counters crew = session_.crew->counters();
   const RankGroup* const group = session_.group.get();
   const RankGroup::Counters ranks = group != nullptr ? group->counters() : RankGroup::Counters{};
   const u64 allocated = allocations();
   Pass pass;
-  for (const auto& prompt : prompts_) answer(prompt, reports, &pass);
+  for (const auto& prompt : prompts_) TRY(answer(prompt, reports, &pass));
   pass.allocations = allocations() - allocated;
   const EngineStats after = engine.stats();
   pass.steps = after.steps - before.steps;
@@ -149,6 +165,7 @@ Pass Ablation::run(const Variant& v, bool reports) {
   pass.accepted = after.accepted - before.accepted;
   pass.generated = after.generated - before.generated;
   pass.metadata_bytes = after.metadata_bytes - before.metadata_bytes;
+  pass.costs = engine.costs();
   pass.barriers = session_.crew->counters().barriers - crew.barriers;
   pass.parks = session_.crew->counters().parks - crew.parks;
   if (group != nullptr) {
@@ -196,6 +213,20 @@ void print_row(const base::Json& row) {
               std::string(row["output"].as_string()).c_str());
 }
 
+// Where the time of a round of guesses goes, against the plain steps that it stands for.
+void print_round(const Pass& all, const Pass& plain) {
+  if (all.rounds == 0 || plain.costs.step_us(1) == 0) return;
+  const f64 tokens = ratio(all.generated, all.steps);
+  const f64 guesses = ratio(all.drafted, all.rounds);
+  const f64 step = plain.costs.step_us(1);
+  const f64 draft = all.costs.draft_us();
+  const f64 verify = all.costs.step_us(1 + static_cast<i32>(guesses + 0.5));
+  std::printf(
+      "\na round: draft %.0f us, verification of %.1f rows %.0f us (%.1f plain steps), brings %.2f "
+      "tokens\nas plain steps: %.2f x %.0f us = %.0f us\n",
+      draft, guesses + 1, verify, verify / step, tokens, tokens, step, tokens * step);
+}
+
 }  // namespace
 
 i64 processor_us() {
@@ -214,11 +245,17 @@ int run_ablation(const ModelOptions& model, const AblationOptions& options) {
   const base::Status read = ablation.read_prompts(options.prompts_path);
   if (!read.ok()) return fail(read.error());
   std::vector<Row> rows(std::size(kVariants));
-  for (size_t v = 0; v < rows.size(); ++v) rows[v].counts = ablation.run(kVariants[v], true);
+  for (size_t v = 0; v < rows.size(); ++v) {
+    auto pass = ablation.run(kVariants[v], true);
+    if (!pass.ok()) return fail(pass.error());
+    rows[v].counts = *pass;
+  }
   // Interleaved, so that a busy moment hits all alike.
   for (i32 round = 0; round < options.repeats; ++round) {
     for (size_t v = 0; v < rows.size(); ++v) {
-      const Pass pass = ablation.run(kVariants[v], false);
+      auto timed = ablation.run(kVariants[v], false);
+      if (!timed.ok()) return fail(timed.error());
+      const Pass& pass = *timed;
       rows[v].rates.push_back(static_cast<f64>(pass.tokens) / (static_cast<f64>(pass.us) / 1e6));
       const u64 hash = rows[v].counts.hash;
       rows[v].counts = pass;
@@ -241,6 +278,7 @@ int run_ablation(const ModelOptions& model, const AblationOptions& options) {
       print_row(row);
     }
   }
+  if (!options.json) print_round(rows[0].counts, rows[kPlain].counts);
   if (equal) return 0;
   std::fprintf(stderr, "fleetlm: variants answered differently, which must never happen\n");
   return 1;

@@ -125,7 +125,12 @@ class Engine {
   EngineStats stats() const;
   const EngineOptions& options() const { return options_; }
   // Between requests: who guesses (null: nobody), and the switches of the ablation.
-  void set_drafter(Drafter* drafter) { drafter_ = drafter; }
+  void set_drafter(Drafter* drafter, bool adapt_drafts) {
+    drafter_ = drafter;
+    options_.adapt_drafts = adapt_drafts;
+  }
+  // What steps and drafts have taken since set_switches().
+  const CostTable& costs() const { return costs_; }
   void set_switches(const StepTuning& tuning, bool rebuild_step) {
     model_.set_tuning(tuning);
     options_.rebuild_step = rebuild_step;

@@ -42,8 +42,9 @@ f64 CostTable::step_us(i32 rows) const {
 }
 
 i32 CostTable::best_length(i32 rows, f64 acceptance, i32 limit) const {
+  // A step without guesses is the measure of all others, and costs little to see.
+  if (us_[static_cast<size_t>(std::clamp(rows, 1, kWidest))] == 0) return 0;
   const f64 plain = step_us(rows);
-  if (plain == 0) return limit;
   f64 best = 1 / plain;
   i32 length = 0;
   f64 tokens = 1;

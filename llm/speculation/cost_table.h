@@ -20,7 +20,8 @@ class CostTable {
   void observe_draft(f64 us);
   // 0 while no step has been seen.
   f64 step_us(i32 rows) const;
-  // At most `limit`; `rows` counts what the step computes anyway. While nothing is known, `limit`.
+  f64 draft_us() const { return draft_us_; }
+  // At most `limit`; `rows` counts what the step computes anyway. 0 until such a step was seen.
   i32 best_length(i32 rows, f64 acceptance, i32 limit) const;
 
  private:

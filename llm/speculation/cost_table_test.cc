@@ -11,8 +11,14 @@ CostTable costs(f64 first, f64 each_more) {
   return table;
 }
 
-TEST(CostTable, NothingIsHeldBackUntilAStepWasSeen) {
-  EXPECT_EQ(CostTable().best_length(1, 0.5, 7), 7);
+// Else a drafter that never pays would never be found out: only steps of its own width would be
+// seen.
+TEST(CostTable, NothingIsGuessedUntilAPlainStepWasSeen) {
+  CostTable table;
+  table.observe_step(8, 1000);
+  EXPECT_EQ(table.best_length(1, 0.9, 7), 0);
+  table.observe_step(1, 900);
+  EXPECT_EQ(table.best_length(1, 0.9, 7), 7);
 }
 
 TEST(CostTable, FreeRowsAreAllUsedAndFullyPricedOnesNever) {
