@@ -2,6 +2,15 @@
 
 namespace fs {
 
+base::Error fenced_out() {
+  return base::Error(base::ErrorCode::kConflict, "a later epoch has fenced this one");
+}
+
+base::Error not_next(Seq head) {
+  return base::Error(base::ErrorCode::kConflict,
+                     "the segment does not follow record " + std::to_string(head) + " of the log");
+}
+
 base::Status commit_surely(Engine& engine, const std::vector<RowWrite>& writes) {
   constexpr int kAttempts = 20;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

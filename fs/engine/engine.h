@@ -1,7 +1,7 @@
 // Where roots, leases, heads and pack tables live: a small ordered table of versioned rows with
 // conditional, atomic, durable commits, and a fenced log of segments. So little that any database
-// can serve: SQLite on one machine (sqlite_engine.h), memory for tests and simulation
-// (memory_engine.h).
+// can serve: SQLite on one machine (sqlite_engine.h), PostgreSQL and its kin in a cluster
+// (postgres_engine.h), memory for tests and simulation (memory_engine.h).
 //
 // A row's version is 0 while it does not exist and grows by one with every change.
 // Errors: kConflict when an expectation does not hold (nothing was changed), kBusy when another
@@ -43,6 +43,18 @@ struct LogSegment {
   std::string bytes;
 };
 
+// How far a log got, and in which epoch one may append to it; all zero when there is none.
+struct LogState {
+  u32 workspace = 0;
+  Epoch epoch = 0;
+  Seq head = 0;      // its last record
+  std::string hash;  // of its last segment; "" when it began behind record `head`
+};
+
+// What every engine says when it refuses a segment.
+base::Error fenced_out();
+base::Error not_next(Seq head);
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -53,12 +65,16 @@ class Engine {
   // All or nothing, durable on success. An expectation of a missing row is version 0.
   virtual base::Status commit(const std::vector<RowWrite>& writes) = 0;
 
-  // Only the highest epoch ever passed to fence() may append, and only the next seq. Appending the
-  // very same segment again succeeds without effect.
-  virtual base::Status fence(u32 workspace, Epoch epoch) = 0;
+  // Only the highest epoch ever passed to fence() may append, and only the next seq; the first is
+  // behind `base`. Appending the very same segment again succeeds without effect.
+  virtual base::Status fence(u32 workspace, Epoch epoch, Seq base) = 0;
   virtual base::Status append(const LogSegment& segment) = 0;
-  // Segments that hold records from `from` on, in order.
-  virtual base::Result<std::vector<LogSegment>> segments(u32 workspace, Seq from) = 0;
+  virtual base::Result<LogState> log(u32 workspace) = 0;
+  virtual base::Result<std::vector<LogState>> logs() = 0;
+  // The first `limit` segments that hold records from `from` on, in order.
+  virtual base::Result<std::vector<LogSegment>> segments(u32 workspace, Seq from, size_t limit) = 0;
+  // Deletes segments all of whose records are before `before`; the log's state stays. How many.
+  virtual base::Result<u64> drop_segments(u32 workspace, Seq before) = 0;
 };
 
 // commit(), and when its outcome is unknown reads the rows until it is known. The first write must

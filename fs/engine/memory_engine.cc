@@ -40,11 +40,14 @@ base::Status MemoryEngine::commit(const std::vector<RowWrite>& writes) {
   return {};
 }
 
-base::Status MemoryLog::fence(Epoch wanted) {
-  if (wanted < epoch) {
-    return base::Error(base::ErrorCode::kConflict, "a later epoch has fenced this one");
-  }
+base::Status MemoryLog::fence(Epoch wanted, Seq begins_behind) {
+  if (wanted < epoch) return fenced_out();
   epoch = wanted;
+  if (begins_behind > head()) {
+    segments.clear();  // a tree holds all of it
+    base = begins_behind;
+    base_hash.clear();
+  }
   return {};
 }
 
@@ -54,19 +57,29 @@ base::Status MemoryLog::append(const LogSegment& segment) {
                   same->second.epoch == segment.epoch;
   if (repeated && !FS_MUTANT(kRetryNotRecognised)) return {};
   if (segment.epoch != epoch && !FS_MUTANT(kFenceIgnored)) {
-    return base::Error(base::ErrorCode::kConflict, "a later epoch has fenced this one");
+    return fenced_out();
   }
   if (segment.first != head() + 1 && !FS_MUTANT(kGapAllowed)) {
-    return base::Error(base::ErrorCode::kConflict, "the segment does not follow record " +
-                                                       std::to_string(head()) + " of the log");
+    return not_next(head());
   }
   segments[segment.first] = segment;
   return {};
 }
 
-base::Status MemoryEngine::fence(u32 workspace, Epoch epoch) {
+u64 MemoryLog::drop(Seq before) {
+  u64 dropped = 0;
+  while (!segments.empty() && segments.begin()->second.last < before) {
+    base = segments.begin()->second.last;
+    base_hash = segments.begin()->second.hash;
+    segments.erase(segments.begin());
+    ++dropped;
+  }
+  return dropped;
+}
+
+base::Status MemoryEngine::fence(u32 workspace, Epoch epoch, Seq base) {
   std::lock_guard lock(mutex_);
-  return logs_[workspace].fence(epoch);
+  return logs_[workspace].fence(epoch, base);
 }
 
 base::Status MemoryEngine::append(const LogSegment& segment) {
@@ -74,13 +87,37 @@ base::Status MemoryEngine::append(const LogSegment& segment) {
   return logs_[segment.workspace].append(segment);
 }
 
-base::Result<std::vector<LogSegment>> MemoryEngine::segments(u32 workspace, Seq from) {
+base::Result<LogState> MemoryEngine::log(u32 workspace) {
+  std::lock_guard lock(mutex_);
+  const MemoryLog& log = logs_[workspace];
+  return LogState{workspace, log.epoch, log.head(),
+                  log.segments.empty() ? log.base_hash : log.segments.rbegin()->second.hash};
+}
+
+base::Result<std::vector<LogState>> MemoryEngine::logs() {
+  std::vector<u32> workspaces;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [workspace, log] : logs_) workspaces.push_back(workspace);
+  }
+  std::vector<LogState> all;
+  for (u32 workspace : workspaces) all.push_back(TRY(log(workspace)));
+  return all;
+}
+
+base::Result<std::vector<LogSegment>> MemoryEngine::segments(u32 workspace, Seq from,
+                                                             size_t limit) {
   std::lock_guard lock(mutex_);
   std::vector<LogSegment> result;
   for (const auto& [first, segment] : logs_[workspace].segments) {
-    if (segment.last >= from) result.push_back(segment);
+    if (segment.last >= from && result.size() < limit) result.push_back(segment);
   }
   return result;
+}
+
+base::Result<u64> MemoryEngine::drop_segments(u32 workspace, Seq before) {
+  std::lock_guard lock(mutex_);
+  return logs_[workspace].drop(before);
 }
 
 template <class Call>

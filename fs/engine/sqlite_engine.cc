@@ -14,7 +14,8 @@ constexpr const char* kSchema =
     "PRAGMA synchronous=FULL;"
     "CREATE TABLE IF NOT EXISTS row(key TEXT PRIMARY KEY, version INTEGER NOT NULL,"
     "  value TEXT NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS fence(workspace INTEGER PRIMARY KEY, epoch INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS log(workspace INTEGER PRIMARY KEY, epoch INTEGER NOT NULL,"
+    "  head INTEGER NOT NULL, hash TEXT NOT NULL);"
     "CREATE TABLE IF NOT EXISTS segment(workspace INTEGER NOT NULL, first INTEGER NOT NULL,"
     "  last INTEGER NOT NULL, epoch INTEGER NOT NULL, hash TEXT NOT NULL, bytes BLOB NOT NULL,"
     "  PRIMARY KEY(workspace, first)) WITHOUT ROWID;";
@@ -78,12 +79,13 @@ enum Query {
   kScan,
   kPut,
   kDelete,
-  kFence,
-  kGetFence,
-  kHead,
+  kPutLog,
+  kGetLog,
+  kLogs,
   kSame,
   kAppend,
   kSegments,
+  kDropSegments,
   kQueries
 };
 constexpr const char* kSql[kQueries] = {
@@ -92,14 +94,15 @@ constexpr const char* kSql[kQueries] = {
     "INSERT INTO row(key, version, value) VALUES(?, ?, ?)"
     " ON CONFLICT(key) DO UPDATE SET version = excluded.version, value = excluded.value",
     "DELETE FROM row WHERE key = ?",
-    "INSERT INTO fence(workspace, epoch) VALUES(?, ?)"
-    " ON CONFLICT(workspace) DO UPDATE SET epoch = excluded.epoch",
-    "SELECT epoch FROM fence WHERE workspace = ?",
-    "SELECT max(last) FROM segment WHERE workspace = ?",
+    "INSERT INTO log(workspace, epoch, head, hash) VALUES(?, ?, ?, ?) ON CONFLICT(workspace)"
+    " DO UPDATE SET epoch = excluded.epoch, head = excluded.head, hash = excluded.hash",
+    "SELECT workspace, epoch, head, hash FROM log WHERE workspace = ?",
+    "SELECT workspace, epoch, head, hash FROM log ORDER BY workspace",
     "SELECT epoch, hash FROM segment WHERE workspace = ? AND first = ?",
     "INSERT INTO segment(workspace, first, last, epoch, hash, bytes) VALUES(?, ?, ?, ?, ?, ?)",
     "SELECT first, last, epoch, hash, bytes FROM segment WHERE workspace = ? AND last >= ?"
-    " ORDER BY first",
+    " ORDER BY first LIMIT ?",
+    "DELETE FROM segment WHERE workspace = ? AND last < ?",
 };
 
 class SqliteEngine : public Engine {
@@ -153,13 +156,17 @@ class SqliteEngine : public Engine {
     });
   }
 
-  base::Status fence(u32 workspace, Epoch epoch) override {
+  base::Status fence(u32 workspace, Epoch epoch, Seq base) override {
     std::lock_guard lock(mutex_);
     return in_transaction([&]() -> base::Status {
-      if (epoch < TRY(fence_of(workspace))) return fenced();
-      Statement put = use(kFence);
-      TRY(put.bind(u64{workspace}).bind(epoch).step());
-      return {};
+      LogState state = TRY(state_of(workspace));
+      if (epoch < state.epoch) return fenced_out();
+      state.epoch = epoch;
+      if (state.head < base) {
+        state.head = base;
+        state.hash.clear();
+      }
+      return put(state);
     });
   }
 
@@ -173,26 +180,35 @@ class SqliteEngine : public Engine {
           return {};
         }
       }
-      if (TRY(fence_of(segment.workspace)) != segment.epoch) return fenced();
-      Statement head = use(kHead);
-      TRY(head.bind(u64{segment.workspace}).step());
-      if (segment.first != head.number(0) + 1) {
-        return base::Error(
-            base::ErrorCode::kConflict,
-            "the segment does not follow record " + std::to_string(head.number(0)) + " of the log");
-      }
-      Statement put = use(kAppend);
-      put.bind(u64{segment.workspace}).bind(segment.first).bind(segment.last).bind(segment.epoch);
-      TRY(put.bind(segment.hash).bind_blob(segment.bytes).step());
-      return {};
+      LogState state = TRY(state_of(segment.workspace));
+      if (state.epoch != segment.epoch) return fenced_out();
+      if (segment.first != state.head + 1) return not_next(state.head);
+      Statement put_segment = use(kAppend);
+      put_segment.bind(u64{segment.workspace}).bind(segment.first).bind(segment.last);
+      put_segment.bind(segment.epoch).bind(segment.hash).bind_blob(segment.bytes);
+      TRY(put_segment.step());
+      return put({segment.workspace, segment.epoch, segment.last, segment.hash});
     });
   }
 
-  base::Result<std::vector<LogSegment>> segments(u32 workspace, Seq from) override {
+  base::Result<LogState> log(u32 workspace) override {
+    std::lock_guard lock(mutex_);
+    return state_of(workspace);
+  }
+
+  base::Result<std::vector<LogState>> logs() override {
+    std::lock_guard lock(mutex_);
+    std::vector<LogState> all;
+    Statement query = use(kLogs);
+    while (TRY(query.step())) all.push_back(state_in(query));
+    return all;
+  }
+
+  base::Result<std::vector<LogSegment>> segments(u32 workspace, Seq from, size_t limit) override {
     std::lock_guard lock(mutex_);
     std::vector<LogSegment> result;
     Statement query = use(kSegments);
-    query.bind(u64{workspace}).bind(from);
+    query.bind(u64{workspace}).bind(from).bind(u64{limit});
     while (TRY(query.step())) {
       result.push_back({workspace, query.number(2), query.number(0), query.number(1),
                         query.bytes(3), query.bytes(4)});
@@ -200,11 +216,15 @@ class SqliteEngine : public Engine {
     return result;
   }
 
+  base::Result<u64> drop_segments(u32 workspace, Seq before) override {
+    std::lock_guard lock(mutex_);
+    Statement drop = use(kDropSegments);
+    TRY(drop.bind(u64{workspace}).bind(before).step());
+    return static_cast<u64>(sqlite3_changes64(db_));
+  }
+
  private:
   Statement use(Query query) { return Statement(db_, statements_[query]); }
-  static base::Error fenced() {
-    return base::Error(base::ErrorCode::kConflict, "a later epoch has fenced this one");
-  }
   base::Status execute(const char* sql) {
     if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK) return {};
     return error_of(db_, "using the engine");
@@ -217,9 +237,19 @@ class SqliteEngine : public Engine {
     if (!done.ok()) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
     return done;
   }
-  base::Result<Epoch> fence_of(u32 workspace) {
-    Statement query = use(kGetFence);
-    return TRY(query.bind(u64{workspace}).step()) ? query.number(0) : 0;
+  static LogState state_in(const Statement& row) {
+    return {static_cast<u32>(row.number(0)), row.number(1), row.number(2), row.bytes(3)};
+  }
+  base::Result<LogState> state_of(u32 workspace) {
+    Statement query = use(kGetLog);
+    if (TRY(query.bind(u64{workspace}).step())) return state_in(query);
+    return LogState{workspace, 0, 0, ""};
+  }
+  base::Status put(const LogState& state) {
+    Statement query = use(kPutLog);
+    query.bind(u64{state.workspace}).bind(state.epoch).bind(state.head).bind(state.hash);
+    TRY(query.step());
+    return {};
   }
   base::Status apply(const RowWrite& write) {
     u64 version = 0;

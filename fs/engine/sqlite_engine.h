@@ -1,7 +1,7 @@
 // The engine of one machine: a SQLite file in write-ahead mode, through the sqlite3 C API (so
-// SQLite itself or FleetDB). Two tables, `row(key, version, value)` and `segment(...)`; values are
-// JSON, so that `sqlite3 agentfs.db` shows everything. Several processes may use one file.
-// Thread-safe.
+// SQLite itself or FleetDB). Tables `row(key, version, value)`, `log(...)` and `segment(...)`;
+// values are JSON, so that `sqlite3 agentfs.db` shows everything. Several processes may use one
+// file. Thread-safe.
 #pragma once
 
 #include "fs/engine/engine.h"
