@@ -59,32 +59,36 @@ void set_truth(int truth, Value& out) {
   }
 }
 
-void eval_function(const Expr* expr, Cx& cx, Value& out) {
-  constexpr u32 kInline = 6;
-  Value inline_args[kInline];
-  std::vector<Value> more;
-  u32 count = expr->args.size();
-  Value* args = inline_args;
-  if (count > kInline) {
-    more.resize(count);
-    args = more.data();
-  }
-  for (u32 i = 0; i < count; ++i) eval(expr->args[i], cx, args[i]);
+void call_function(const Expr* expr, std::span<Value> args, Cx& cx, Value& out) {
+  for (u32 i = 0; i < args.size(); ++i) eval(expr->args[i], cx, args[i]);
   if (cx.failed()) {
     out.set_null();
     return;
   }
   FunctionContext& context = cx.call(expr);
-  expr->function->scalar(context, {args, count});
+  expr->function->scalar(context, args);
   if (context.error_code() != 0) {
     cx.fail(context.error_code(), context.error_message());
     context.clear_error();
     out.set_null();
     return;
   }
-  out = context.result;
-  out.keep();  // an argument's bytes may go with the arguments
-  context.result.set_null();
+  context.result.keep();  // an argument's bytes may go with the arguments
+  out = std::move(context.result);
+}
+
+void eval_function(const Expr* expr, Cx& cx, Value& out) {
+  const u32 count = expr->args.size();
+  if (count <= 2) {
+    Value args[2];
+    call_function(expr, {args, count}, cx, out);
+  } else if (count <= 6) {
+    Value args[6];
+    call_function(expr, {args, count}, cx, out);
+  } else {
+    std::vector<Value> args(count);
+    call_function(expr, args, cx, out);
+  }
 }
 
 void eval_case(const Expr* expr, Cx& cx, Value& out) {

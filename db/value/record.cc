@@ -147,31 +147,50 @@ bool real_as_integer(Value& value) {
   return true;
 }
 
-namespace {
-
-u8* put_big_endian(u64 bits, u32 size, u8* at) {
-  u8 bytes[8];
-  base::store_be64(bytes, bits);
-  std::memcpy(at, bytes + 8 - size, size);
-  return at + size;
-}
-
-}  // namespace
-
 void text_from_stored(Value& value, Encoding encoding) {
   if (encoding == Encoding::kUtf8 || !value.is_text()) return;
   value = Value::text(utf16_to_utf8(value.bytes(), encoding));
 }
 
-void RecordBuilder::add(const Value& value) {
-  if (encoding_ != Encoding::kUtf8 && value.is_text()) [[unlikely]] {
-    texts_.push_back(utf8_to_utf16(value.bytes(), encoding_));
-    take(13 + 2 * static_cast<u64>(texts_.back().size()),
-         reinterpret_cast<u64>(texts_.back().data()));
+void RecordBuilder::add_type(u64 type) {
+  if (type < 0x80) {
+    header_.push_back(static_cast<char>(type));
     return;
   }
-  // A real's bits and the address of bytes lie where an integer does.
-  take(serial_type_of(value), static_cast<u64>(value.raw_integer()));
+  u8 varint[9];
+  header_.append(reinterpret_cast<char*>(varint), static_cast<size_t>(put_varint(varint, type)));
+}
+
+// Where the next body goes; there is room for `bytes` and for a whole word.
+u8* RecordBuilder::room(size_t bytes) {
+  if (out_.size() < end_ + bytes + sizeof(u64)) [[unlikely]]
+    out_.resize((end_ + bytes + sizeof(u64)) * 2);
+  return out_.data() + end_;
+}
+
+void RecordBuilder::add_bytes(u64 type, std::string_view bytes) {
+  add_type(type);
+  if (!bytes.empty()) std::memcpy(room(bytes.size()), bytes.data(), bytes.size());
+  end_ += bytes.size();
+}
+
+void RecordBuilder::add(const Value& value) {
+  const u64 type = serial_type_of(value);
+  if (type >= 12) {
+    if (encoding_ != Encoding::kUtf8 && value.is_text()) [[unlikely]] {
+      const std::string text = utf8_to_utf16(value.bytes(), encoding_);
+      return add_bytes(13 + 2 * static_cast<u64>(text.size()), text);
+    }
+    return add_bytes(type, value.bytes());
+  }
+  header_.push_back(static_cast<char>(type));
+  const u32 bytes = serial_type_size(type);
+  if (bytes == 0) return;
+  // A real's bits lie where an integer does. The word's low bytes come first once it is turned
+  // round.
+  const u64 word = __builtin_bswap64(static_cast<u64>(value.raw_integer()) << (64 - 8 * bytes));
+  std::memcpy(room(sizeof word), &word, sizeof word);
+  end_ += bytes;
 }
 
 void RecordBuilder::add_real_column(const Value& value) {
@@ -184,32 +203,19 @@ void RecordBuilder::add_real_column(const Value& value) {
 }
 
 std::string_view RecordBuilder::finish() {
-  u64 total = header_ + 1;
-  if (total > 127) total = header_ + static_cast<u64>(varint_size(header_ + 2));
-  const size_t size = total + body_;
-  if (out_.size() < size) out_.resize(size);
-  u8* head = reinterpret_cast<u8*>(out_.data());
-  u8* body = head + total;
-  head += put_varint(head, total);
-  for (size_t i = 0; i < count_; ++i) {
-    const Item& item = items_[i];
-    if (item.type < 128) {
-      *head++ = static_cast<u8>(item.type);
-    } else {
-      head += put_varint(head, item.type);
-    }
-    const u32 bytes = serial_type_size(item.type);
-    if (bytes == 0) continue;
-    if (item.type >= 12) {
-      std::memcpy(body, reinterpret_cast<const char*>(item.bits), bytes);
-      body += bytes;
-    } else if (bytes == 1) {
-      *body++ = static_cast<u8>(item.bits);
-    } else {
-      body = put_big_endian(item.bits, bytes, body);
-    }
+  size_t total = header_.size() + 1;
+  if (total > 127) total = header_.size() + static_cast<size_t>(varint_size(header_.size() + 2));
+  if (total > kHeaderRoom) {  // hundreds of columns
+    room(total);
+    std::memmove(out_.data() + total, out_.data() + kHeaderRoom, end_ - kHeaderRoom);
+    end_ += total - kHeaderRoom;
   }
-  return {out_.data(), size};
+  const size_t from = total > kHeaderRoom ? 0 : kHeaderRoom - total;
+  room(0);
+  u8* at = out_.data() + from;
+  at += put_varint(at, total);
+  std::memcpy(at, header_.data(), header_.size());
+  return {reinterpret_cast<const char*>(out_.data() + from), end_ - from};
 }
 
 void encode_record(std::span<const Value> values, std::string& out, Encoding encoding) {

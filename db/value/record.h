@@ -10,7 +10,6 @@
 #include "db/value/value.h"
 #include "db/value/varint.h"
 
-#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,43 +46,33 @@ void encode_record(std::span<const Value> values, std::string& out,
 // A REAL column stores 36.0 as the integer 36. True and changed when that loses nothing.
 bool real_as_integer(Value& value);
 
-// Builds one record after another in a buffer that it keeps. Values that are added are borrowed
-// until finish().
+// Builds one record after another in a buffer that it keeps: bodies are written as they come,
+// behind room for the header, which finish() puts right before them.
 class RecordBuilder {
  public:
   // Of the text in the record; what is added is UTF-8.
   void set_encoding(Encoding encoding) { encoding_ = encoding; }
   void clear() {
-    count_ = 0;
-    texts_.clear();
-    header_ = body_ = 0;
+    header_.clear();
+    end_ = kHeaderRoom;
   }
   void add(const Value& value);
   // As add(), for a column of REAL affinity (see real_as_integer).
   void add_real_column(const Value& value);
-  void add_null() { take(0, 0); }
-  // The record of all that was added since clear(); good until the next finish().
+  void add_null() { header_.push_back(0); }
+  // The record of all that was added since clear(), once; good until the next clear().
   std::string_view finish();
 
  private:
-  struct Item {
-    u64 type;
-    u64 bits;  // of a number, or the address of the bytes
-  };
-  void take(u64 type, u64 bits) {
-    header_ += type < 0x80 ? 1 : static_cast<u64>(varint_size(type));
-    body_ += serial_type_size(type);
-    if (count_ == items_.size()) items_.resize(count_ * 2 + 16);
-    Item& item = items_[count_++];
-    item.type = type;
-    item.bits = bits;
-  }
-  std::vector<Item> items_;  // the first `count_`
-  size_t count_ = 0;
-  std::deque<std::string> texts_;  // those that were converted
+  static constexpr size_t kHeaderRoom = 256;
+  void add_type(u64 type);
+  void add_bytes(u64 type, std::string_view bytes);
+  u8* room(size_t bytes);
+
+  std::string header_;   // serial types
+  std::vector<u8> out_;  // kHeaderRoom, then the bodies
+  size_t end_ = kHeaderRoom;
   Encoding encoding_ = Encoding::kUtf8;
-  std::string out_;
-  u64 header_ = 0, body_ = 0;
 };
 
 class RecordView {

@@ -144,6 +144,30 @@ TEST(Page, ShowsHowAVersionServedAndWhatItWasComparedWith) {
   EXPECT_EQ(page.find("nan"), std::string::npos);
 }
 
+TEST(Story, TellsWhatBecomesOfATaskThatTheLadderGaveUp) {
+  const auto told = [](const char* type, const Json& body) {
+    Event event;
+    event.type = type;
+    event.body = body;
+    const auto line = tell(event, RunState());
+    return line ? line->who + ": " + line->text : std::string("nothing");
+  };
+  EXPECT_EQ(told("task.split", Json::object({{"id", "T2"}, {"into", Json::array({"T2a", "T2b"})}})),
+            "T2: cut into smaller tasks: T2a, T2b");
+  EXPECT_EQ(told("task.abandoned", Json::object({{"id", "T2"}})),
+            "T2: given up: the run goes on without it");
+  EXPECT_EQ(told("decision.open",
+                 Json::object({{"id", "T2.e1"}, {"task", "T2"}, {"question", "Which port?"}})),
+            "T2.e1: asks: Which port?");
+  EXPECT_EQ(told("decision.open", Json::object({{"id", "D1"}, {"question", "Which store?"}})),
+            "nothing");
+  EXPECT_EQ(
+      told("answer.given", Json::object({{"id", "T2.e1"}, {"text", "7379"}, {"without", false}})),
+      "T2.e1: a person answered: 7379");
+  EXPECT_EQ(told("answer.given", Json::object({{"id", "T2.e1"}, {"text", ""}, {"without", true}})),
+            "T2.e1: a person answered: go on without it");
+}
+
 TEST(Story, OfHeldOutFailuresTheCasesAreNotTold) {
   Json body = Json::object({{"id", "E1"},
                             {"gate", "composed"},

@@ -84,8 +84,14 @@ std::optional<StoryLine> tell_task(const Event& event, const RunState& state) {
     return line(Tone::kGood, id,
                 "merged as " + body["commit"].as_string().substr(0, 10) + "  " + title);
   }
+  if (event.type == "task.split") {
+    return line(Tone::kWarn, id, "cut into smaller tasks: " + list(body["into"]));
+  }
   if (event.type == "task.escalated") {
-    return line(Tone::kBad, id, "the ladder ended: a person must look at this");
+    return line(Tone::kWarn, id, "the ladder ended: the decider must say what becomes of it");
+  }
+  if (event.type == "task.abandoned") {
+    return line(Tone::kBad, id, "given up: the run goes on without it");
   }
   return std::nullopt;
 }
@@ -204,6 +210,16 @@ std::optional<StoryLine> tell_rest(const Event& event) {
     return line(
         Tone::kPlain, id,
         body["choice"].as_string() + "  (reopens when " + body["trigger"].as_string() + ")");
+  }
+  if (event.type == "decision.open" && body.has("task")) {
+    return line(Tone::kWarn, id, "asks: " + first_line(body["question"].as_string()));
+  }
+  if (event.type == "answer.given") {
+    const std::string& said = body["text"].as_string();
+    std::string text = "a person answered";
+    if (!said.empty()) text += ": " + first_line(said);
+    if (body["without"].as_bool()) text += said.empty() ? ": go on without it" : " (without it)";
+    return line(Tone::kPlain, id, text);
   }
   if (event.type == "decision.revisited") {
     return line(Tone::kWarn, id, "open again: " + body["because"].as_string());

@@ -29,3 +29,25 @@ greeter() {
   sed -i "s/\"agents\": 2/\"agents\": 1/; s/\"id\": \"$1\"/\"id\": \"greeter\"/" "$FLEET_HOME/runs/$1/run.json"
 }
 state_of() { "$fleet" ledger verify --json --run "$1" | sed 's/.*"state":"\([0-9a-f]*\)".*/\1/'; }
+# ask RUN SQL: of its ledger; 0 while there is no answer.
+ask() {
+  local ledger=$FLEET_HOME/runs/$1/ledger.db answer=
+  [ ! -f "$ledger" ] || answer=$(sqlite3 "$ledger" "$2" 2>/dev/null || true)
+  echo "${answer:-0}"
+}
+# job NAME: a new run of the main job, on a port of its own, with one agent so that its order is the same each time.
+job() {
+  "$fleet" new --example kv-server --run "$1" >/dev/null
+  sed -i "s/\"port\": 7379/\"port\": $((20000 + RANDOM % 20000))/; s/\"agents\": [0-9]*/\"agents\": 1/
+          s/\"lease_ms\": [0-9]*/\"lease_ms\": 3000/" "$FLEET_HOME/runs/$1/run.json"
+}
+# built NAME: what it built and judged, without what it measured.
+built() {
+  ask "$1" "SELECT stream, type, body FROM event
+              WHERE type IN ('task.submitted', 'task.bounced', 'task.done', 'mutant.killed', 'mutant.survived',
+                             'incident.open', 'incident.resolved', 'artifact.released')
+                AND body NOT LIKE '%\"id\":\"X%' ORDER BY stream, ver" |
+    sed 's/"evidence":"E[0-9]*"//; s/"commit":"[0-9a-f]*"//; s/"change":"[0-9a-f]*"//; s/[0-9.]* ms//g'
+  "$fleet" status --run "$1" --json | grep -A1 '"id": "C' | tr -d ' \n'
+  ask "$1" "SELECT count(*), sum(cost_nusd) FROM usage"
+}
