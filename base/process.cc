@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,7 +191,13 @@ class Collector {
 // Moves bytes between us and the child until both output streams end or time runs out.
 class Pump {
  public:
-  Pump(const ProcessSpec& spec, pid_t pid) : spec_(spec), pid_(pid) {}
+  Pump(const ProcessSpec& spec, pid_t pid)
+      : spec_(spec), pid_(pid), process_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+  ~Pump() {
+    if (process_ >= 0) ::close(process_);
+  }
+  Pump(const Pump&) = delete;
+  Pump& operator=(const Pump&) = delete;
 
   void run(Pipe& in, Pipe& out, Pipe& err, ProcessResult& result) {
     const i64 start_ms = now_ms();
@@ -211,14 +218,21 @@ class Pump {
         ::kill(-pid_, SIGTERM);
         kill_ms = now + kTermToKillMs;
       }
+      if (kill_ms == 0 && was_killed()) {
+        // Whoever was to end with it may not: a moment to do so, no more.
+        kill_ms = now + kTermToKillMs;
+      }
       if (kill_ms > 0) {
         wait_ms = kill_ms - now;
       } else if (end_ms > 0) {
         wait_ms = end_ms - now;
       }
-      pollfd polled[3] = {
-          {in.write_end, POLLOUT, 0}, {out.read_end, POLLIN, 0}, {err.read_end, POLLIN, 0}};
-      ::poll(polled, 3, static_cast<int>(std::max<i64>(wait_ms, wait_ms < 0 ? -1 : 1)));
+      pollfd polled[4] = {{in.write_end, POLLOUT, 0},
+                          {out.read_end, POLLIN, 0},
+                          {err.read_end, POLLIN, 0},
+                          {ended_ ? -1 : process_, POLLIN, 0}};
+      ::poll(polled, 4, static_cast<int>(std::max<i64>(wait_ms, wait_ms < 0 ? -1 : 1)));
+      ended_ = ended_ || polled[3].revents != 0;
       if (polled[0].revents != 0) feed(in, fed);
       if (polled[1].revents != 0) drain(out.read_end, out_text);
       if (polled[2].revents != 0) drain(err.read_end, err_text);
@@ -247,8 +261,20 @@ class Pump {
     }
   }
 
+  // Has a signal ended the process itself, while something that it started holds the streams?
+  bool was_killed() {
+    if (!ended_ || asked_) return false;
+    asked_ = true;
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           (info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED);
+  }
+
   const ProcessSpec& spec_;
   pid_t pid_;
+  int process_;  // a pidfd, readable once it has ended; -1 where the kernel has none
+  bool ended_ = false;
+  bool asked_ = false;
   int kills_ = 0;
 };
 

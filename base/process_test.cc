@@ -49,6 +49,15 @@ TEST(Process, ASignalIsReported) {
   EXPECT_EQ(result.exit_code, 128 + SIGKILL);
 }
 
+TEST(Process, WhatAKilledProcessLeftBehindDoesNotHoldUsUp) {
+  const i64 start = system_clock().monotonic_us();
+  ProcessResult result = shell("echo before; sleep 60 & kill -9 $$", 30'000);
+  EXPECT_EQ(result.signal, SIGKILL);
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.out, "before\n");
+  EXPECT_LT(system_clock().monotonic_us() - start, 5'000'000);
+}
+
 TEST(Process, CutsTheMiddleOfLongOutput) {
   ProcessSpec spec{.argv = {"sh", "-c", "echo first; yes | head -n 100000; echo last"}};
   spec.output_bytes_max = 1000;

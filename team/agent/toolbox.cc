@@ -369,7 +369,11 @@ ToolResult Toolbox::Impl::start(const Json& arguments) {
   }
   if (network == nullptr) {
     Result<std::unique_ptr<SandboxNetwork>> made = sandbox.make_network();
-    if (!made.ok()) return error_result(made.error().message());
+    if (!made.ok()) {
+      ToolResult result = error_result(made.error().message());
+      result.lost = made.error().code() == base::ErrorCode::kCancelled;
+      return result;
+    }
     network = std::move(made).value();
   }
   const std::string id = "p" + std::to_string(++started);

@@ -270,7 +270,13 @@ base::Result<std::unique_ptr<SandboxNetwork>> Sandbox::make_network() const {
   for (int i = 0; i < kTries; ++i) {
     const int member = network_member(*network);
     if (member > 0 && !children_of(member).empty()) return network;
-    if (network->holder_->poll()) break;
+    if (const std::optional<base::ProcessResult> ended = network->holder_->poll()) {
+      // A kill -9 of bubblewrap, or of its init, which it reports as a status.
+      if (ended->exit_code == 128 + SIGKILL) {
+        return Error(ErrorCode::kCancelled, "the sandbox was killed from outside");
+      }
+      break;
+    }
     base::system_clock().sleep_us(2'000);
   }
   return Error(ErrorCode::kUnsupported, "a private network for the gate does not start here");

@@ -43,7 +43,7 @@ job() {
 }
 # built NAME: what it built and judged, without what it measured.
 built() {
-  ask "$1" "SELECT stream, type, body FROM event
+  ask "$1" "SELECT stream, type, CASE WHEN type = 'incident.open' THEN json_remove(body, '\$.text') ELSE body END FROM event
               WHERE type IN ('task.submitted', 'task.bounced', 'task.done', 'mutant.killed', 'mutant.survived',
                              'incident.open', 'incident.resolved', 'artifact.released')
                 AND body NOT LIKE '%\"id\":\"X%' ORDER BY stream, ver" |
