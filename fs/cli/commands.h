@@ -18,7 +18,12 @@ struct MountArguments {
   std::string token_file;  // else $AGENTFS_TOKEN
 };
 
-base::Status format(const std::string& store);
+struct FormatArguments {
+  std::string store;
+  std::string engine;  // a URL or @FILE; empty: SQLite in the folder
+  std::string blobs;   // a folder or s3://BUCKET/PREFIX; empty: in the folder
+};
+base::Status format(FormatArguments arguments);
 base::Status mount(MountArguments arguments);
 base::Status unmount(const std::string& folder, bool lazy);
 
@@ -60,6 +65,8 @@ struct ServeArguments {
   std::string listen = "127.0.0.1:7440";
   bool steal = false;
   int lease_s = 15;
+  std::string engine;  // the folder joins this store first, if it is not a part of one
+  std::string blobs;
 };
 // Serves until SIGTERM or SIGINT.
 base::Status serve(const ServeArguments& arguments);

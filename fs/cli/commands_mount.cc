@@ -53,11 +53,25 @@ Result<std::string> read_token(const std::string& file) {
 
 }  // namespace
 
-Status format(const std::string& store) {
-  TRY(Store::format(store, {}));
+Status format(FormatArguments arguments) {
+  const std::string& store = arguments.store;
+  StoreOptions options;
+  options.engine_url = arguments.engine;
+  options.blobs = arguments.blobs;
+  if (!options.blobs.empty() && options.engine_url.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--blobs needs an engine that other servers reach, too: add --engine URL");
+  }
+  bool folder = !options.blobs.empty() && options.blobs.find("://") == std::string::npos;
+  if (folder) {
+    TRY(base::make_directories(options.blobs));
+    options.blobs = TRY(absolute(options.blobs));
+  }
+  TRY(Store::format(store, options));
   TRY(TRY(Store::open(store, {}))->create_workspace("main"));
-  std::printf("formatted %s with the workspace main; now: agentfs mount %s MNT\n", store.c_str(),
-              store.c_str());
+  std::printf(
+      "formatted %s with the workspace main; now: agentfs %s\n", store.c_str(),
+      arguments.engine.empty() ? ("mount " + store + " MNT").c_str() : ("serve " + store).c_str());
   return {};
 }
 

@@ -1,5 +1,6 @@
 // serve, token.
 #include "base/clock.h"
+#include "base/files.h"
 #include "fs/cli/commands.h"
 #include "fs/server/server.h"
 
@@ -13,6 +14,19 @@ namespace fs::cli {
 using base::Error;
 using base::ErrorCode;
 using base::Status;
+
+namespace {
+
+// The first start of one more server: its folder becomes one of the store's.
+Status join_engine(const ServeArguments& arguments) {
+  if (base::file_exists(arguments.store + "/store.json")) return {};
+  StoreOptions options;
+  options.engine_url = arguments.engine;
+  options.blobs = arguments.blobs;
+  return Store::join(arguments.store, options);
+}
+
+}  // namespace
 
 Status serve(const ServeArguments& arguments) {
   // Blocked before any thread starts, so that sigwait gets them.
@@ -28,6 +42,7 @@ Status serve(const ServeArguments& arguments) {
     return Error(ErrorCode::kInvalidArgument, "a lease lasts 2 to 3600 seconds");
   }
   options.lease_us = i64{arguments.lease_s} * 1'000'000;
+  if (!arguments.engine.empty()) TRY(join_engine(arguments));
   auto server = TRY(server::Server::start(arguments.store, options));
   std::printf("serving %s on port %d\n", arguments.store.c_str(), server->port());
   std::fflush(stdout);
@@ -41,8 +56,8 @@ Status token(const TokenArguments& arguments) {
   if (arguments.hours < 1 || arguments.hours > hours_max) {
     return Error(ErrorCode::kInvalidArgument, "a token is good for 1 to 8760 hours");
   }
-  TRY(Store::open(arguments.store, {}));  // a key belongs to a store, not to any folder
-  auto key = TRY(wire::TokenKey::load_or_make(server::token_key_path(arguments.store)));
+  auto store = TRY(Store::open(arguments.store, {}));
+  auto key = TRY(server::token_key(*store, arguments.store));
   i64 now_s = base::system_clock().wall_us() / 1'000'000;
   std::printf("%s\n", key.sign({arguments.workspace, !arguments.read_only, arguments.agent,
                                 now_s + arguments.hours * 3600ll})

@@ -25,6 +25,7 @@ struct Arguments {
   fs::cli::ServeArguments serve;
   fs::cli::TokenArguments token;
   fs::cli::QuotaArguments quota;
+  fs::cli::FormatArguments format;
 };
 
 CLI::App* with_store(CLI::App& app, Arguments& to, const char* name, const char* what) {
@@ -68,7 +69,11 @@ void add_mount(CLI::App& app, Arguments& to) {
 }
 
 void add_store_commands(CLI::App& app, Arguments& to) {
-  with_store(app, to, "format", "make a new store with the workspace main");
+  CLI::App* format = with_store(app, to, "format", "make a new store with the workspace main");
+  format->add_option("--engine", to.format.engine,
+                     "postgres://USER@HOST/DATABASE of a cluster, or @FILE that holds it; its "
+                     "password may come from PGPASSWORD or PGPASSFILE");
+  format->add_option("--blobs", to.format.blobs, "folder for file data that all servers see");
   CLI::App* fork = with_store(app, to, "fork", "a new workspace that starts as another is now");
   fork->add_option("FROM", to.first, "workspace or workspace@snapshot")->required();
   fork->add_option("TO", to.second, "name of the new workspace")->required();
@@ -113,6 +118,9 @@ void add_other_commands(CLI::App& app, Arguments& to) {
   serve->add_flag("--steal", to.serve.steal, "fence whoever has the workspaces mounted now");
   serve->add_option("--lease-seconds", to.serve.lease_s, "how long a private mount may be silent")
       ->capture_default_str();
+  serve->add_option("--engine", to.serve.engine,
+                    "make the folder one more server's of this store, if it is not yet");
+  serve->add_option("--blobs", to.serve.blobs, "where its packs are, if not as when formatted");
   CLI::App* token = with_store(app, to, "token", "a token that lets a mount in");
   token->add_option("-w,--workspace", to.token.workspace, "or * for every one")
       ->capture_default_str();
@@ -142,7 +150,10 @@ Status run_mount_command(Arguments& to) {
 
 Status run(const std::string& command, Arguments& to) {
   using namespace std::literals;
-  if (command == "format") return fs::cli::format(to.store);
+  if (command == "format") {
+    to.format.store = to.store;
+    return fs::cli::format(to.format);
+  }
   if (command == "mount") return run_mount_command(to);
   if (command == "umount") return fs::cli::unmount(to.folder, to.lazy);
   if (command == "fork") return fs::cli::fork(to.store, to.first, to.second);

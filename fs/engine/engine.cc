@@ -12,8 +12,7 @@ base::Error not_next(Seq head) {
 }
 
 base::Status commit_surely(Engine& engine, const std::vector<RowWrite>& writes) {
-  constexpr int kAttempts = 20;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < engine.attempts_max(); ++attempt) {
     base::Status done = engine.commit(writes);
     bool retried = attempt > 0 && !done.ok() && done.error().code() == base::ErrorCode::kConflict;
     if (done.ok() || (done.error().code() != base::ErrorCode::kUnavailable && !retried))
@@ -35,6 +34,15 @@ base::Status commit_surely(Engine& engine, const std::vector<RowWrite>& writes) 
   }
   return base::Error(base::ErrorCode::kUnavailable,
                      "the engine does not answer; whether the change happened is not known");
+}
+
+base::Status append_surely(Engine& engine, const LogSegment& segment) {
+  base::Status done;
+  for (int attempt = 0; attempt < engine.attempts_max(); ++attempt) {
+    done = engine.append(segment);
+    if (done.ok() || done.error().code() != base::ErrorCode::kUnavailable) break;
+  }
+  return done;
 }
 
 }  // namespace fs

@@ -73,6 +73,8 @@ class Engine {
   virtual base::Result<std::vector<LogState>> logs() = 0;
   // The first `limit` segments that hold records from `from` on, in order.
   virtual base::Result<std::vector<LogSegment>> segments(u32 workspace, Seq from, size_t limit) = 0;
+  // How often the two functions below try: less where a call has waited and tried for long itself.
+  virtual int attempts_max() const { return 20; }
   // Deletes segments all of whose records are before `before`; the log's state stays. How many.
   virtual base::Result<u64> drop_segments(u32 workspace, Seq before) = 0;
 };
@@ -81,5 +83,7 @@ class Engine {
 // put a value that nobody else could have written (it names the writer), or an unknown outcome
 // stays unknown.
 base::Status commit_surely(Engine& engine, const std::vector<RowWrite>& writes);
+// append(), repeated while its outcome is unknown.
+base::Status append_surely(Engine& engine, const LogSegment& segment);
 
 }  // namespace fs

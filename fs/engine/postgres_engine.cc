@@ -124,6 +124,8 @@ class PostgresEngine : public Engine {
     return ready;
   }
 
+  int attempts_max() const override { return 2; }
+
   Result<Row> get(std::string_view key) override {
     Row row{std::string(key), "", 0};
     PgRows rows = TRY(query(kGet, {key}));

@@ -159,6 +159,10 @@ base::Status Journal::commit() {
     }
     if (!wrote.ok()) return fail(std::move(wrote).error());
   }
+  if (options_.committed) {
+    options_.committed({file_, offset_, header.total(), header.first,
+                        header.first + header.count - 1, chain_, header.chain});
+  }
   offset_ += header.total();
   chain_ = header.chain;
   batch_.clear();

@@ -79,16 +79,29 @@ std::string segment_path(const std::string& folder, const SegmentName& name);
 // All segments in the folder, sorted by workspace, first record and epoch.
 base::Result<std::vector<SegmentName>> list_segments(base::Disk& disk, const std::string& folder);
 
+// A whole batch in a file: what a log ships elsewhere.
+struct BatchPlace {
+  std::shared_ptr<base::DiskFile> file;
+  u64 offset = 0;
+  u64 length = 0;  // with its padding, which a torn file may lack
+  Seq first = 0;
+  Seq last = 0;
+  Chain before{};
+  Chain after{};
+};
+
 // Reads records [from, to] of a workspace in order (to = ~0: to the end of the valid prefix).
 struct LogScan {
   base::Disk* disk = nullptr;
   std::string folder;
+  std::vector<SegmentName> segments;  // when no folder is named
   u32 workspace = 0;
   Seq from = 1;
   Seq to = ~Seq{0};
   bool check_data = true;        // of batches that may be torn; else only their records
   DataPlaces* places = nullptr;  // learns where the data lies
   std::function<base::Status(const RecordHeader&, std::string_view record)> visit;
+  std::function<void(const BatchPlace&)> batch;  // of each batch that was read to its end
 };
 struct LogEnd {
   Seq last = 0;  // last valid record, from - 1 when there is none
@@ -110,6 +123,7 @@ class Journal {
     u32 workspace = 0;
     Epoch epoch = 0;
     u64 segment_bytes = 64u << 20;
+    std::function<void(const BatchPlace&)> committed;  // told of each batch, in order
   };
   // Starts a new segment after `end` (from scan_log), cutting a torn tail off first.
   static base::Result<std::unique_ptr<Journal>> open(Options options, const LogEnd& end,

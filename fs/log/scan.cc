@@ -43,7 +43,8 @@ class Scanner {
   }
 
   base::Result<LogEnd> run() {
-    auto segments = TRY(list_segments(*scan_.disk, scan_.folder));
+    auto segments = scan_.segments;
+    if (!scan_.folder.empty()) segments = TRY(list_segments(*scan_.disk, scan_.folder));
     std::erase_if(segments, [&](const SegmentName& s) { return s.workspace != scan_.workspace; });
     for (size_t i = 0; i < segments.size() && end_.last < scan_.to; ++i) {
       Seq stop = i + 1 < segments.size() ? segments[i + 1].first : ~Seq{0};
@@ -131,6 +132,9 @@ class Scanner {
         end_.last = header.seq;
       }
       data_at += header.data_length;
+    }
+    if (scan_.batch && next_ == batch.first + batch.count) {
+      scan_.batch({file, batch_at, batch.total(), batch.first, next_ - 1, end_.chain, batch.chain});
     }
     end_.chain = batch.chain;
     return {};

@@ -43,6 +43,7 @@ Result<std::unique_ptr<Host>> Host::open(Store& store, const std::string& worksp
   host->writer_ = TRY(host->workspace_->replica()->writer());
   host->start_lease();
   host->watcher_ = std::thread([raw = host.get()] { raw->watch(); });
+  host->storer_ = std::thread([raw = host.get()] { raw->store(); });
   return host;
 }
 
@@ -89,8 +90,10 @@ bool Host::handle(SessionId id, const wire::Frame& frame) {
     case MessageType::kCall:
       call(id, frame);
       return true;
-    case MessageType::kLease:
     case MessageType::kAppend:
+      append(id, frame);
+      return true;
+    case MessageType::kLease:
     case MessageType::kFetch:
     case MessageType::kPull:
     case MessageType::kRescue: {
@@ -265,7 +268,7 @@ void Host::end_session(SessionId id) {
   for (u64 number : owed) acknowledged(id, number);
 }
 
-// Expels the silent, syncs and folds in the background.
+// Expels the silent.
 void Host::watch() {
   constexpr auto pause = std::chrono::milliseconds(100);
   std::unique_lock lock(mutex_);
@@ -282,6 +285,16 @@ void Host::watch() {
         session->second.connection->shutdown();
       }
     }
+  }
+}
+
+// Syncs, keeps the store's lease and folds in the background. An engine that does not answer holds
+// up this thread, not the other one.
+void Host::store() {
+  constexpr auto pause = std::chrono::milliseconds(100);
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    closing_changed_.wait_for(lock, pause);
     std::shared_ptr<Workspace> workspace = workspace_;
     Seq last = workspace->last_seq();
     lock.unlock();
@@ -315,6 +328,7 @@ Status Host::close() {
     closing_changed_.wait(lock, [this] { return sessions_.empty(); });
   }
   watcher_.join();
+  storer_.join();
   return workspace_->close();
 }
 

@@ -81,10 +81,11 @@ class Host {
   // Under the lock: the sentence that says why this guest cannot come in, or "".
   std::string refusal(const Guest& guest);
 
-  // host_lease.cc, all under the lock.
+  // host_lease.cc, under the lock where nothing else is said.
   void start_lease();
   bool private_frame(SessionId id, const wire::Frame& frame);
   void lease_message(Session& session, LeaseMessage message);
+  // Takes the lock itself.
   void append(SessionId id, const wire::Frame& frame);
   int take(const Session& session, const wire::Batch& batch, std::vector<Invalidation>& changed);
   std::string records_from(Seq from);
@@ -109,6 +110,7 @@ class Host {
   void send_granted(const std::vector<u64>& requests);
   base::Result<Seq> sync(Seq wanted);
   void watch();
+  void store();
 
   Store& store_;
   std::string name_;
@@ -137,7 +139,7 @@ class Host {
   std::condition_variable closing_changed_;
 
   std::mutex sync_mutex_;  // one sync at a time; those who wait share it
-  std::thread watcher_;
+  std::thread watcher_, storer_;
 };
 
 }  // namespace fs::server

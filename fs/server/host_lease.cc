@@ -146,7 +146,10 @@ void Host::lease_message(Session& session, LeaseMessage message) {
   if (granted || (message.kind == Kind::kRelease && held)) {
     // Known to the store before it is known to anybody else.
     writer_ = {lease_.epoch(), session.guest.client, session.guest.agent, granted};
-    if (Status stored = workspace_->replica()->set_writer(writer_); !stored.ok()) {
+    Status stored = workspace_->replica()->set_writer(writer_);
+    // The grant says how far the log goes: the holder forgets its own copy of it.
+    if (stored.ok() && workspace_->ships_log()) stored = workspace_->sync();
+    if (!stored.ok()) {
       base::log_error("server", stored.error().message());
       return;
     }
@@ -182,13 +185,29 @@ int Host::take(const Session& session, const wire::Batch& batch,
   return EIO;
 }
 
+// What a holder hears is stored here it may forget: where another machine may take over, only what
+// that one would find counts.
 void Host::append(SessionId id, const wire::Frame& frame) {
+  std::unique_lock lock(mutex_);
+  auto session = sessions_.find(id);
+  if (session == sessions_.end() || session->second.may_share()) return;
   wire::Appended appended;
   std::vector<Invalidation> changed;
   auto batch = wire::decode_batch(frame.payload);
-  appended.error = batch ? take(sessions_[id], *batch, changed) : EPROTO;
+  appended.error = batch ? take(session->second, *batch, changed) : EPROTO;
+  Seq head = workspace_->last_seq();
+  bool ships = appended.error == 0 && workspace_->ships_log();
+  if (ships) {
+    lock.unlock();
+    auto synced = sync(head);
+    if (!synced.ok()) {
+      base::log_error("server", synced.error().message());
+      appended.error = EAGAIN;
+    }
+    lock.lock();
+  }
   ReplicaBase base = workspace_->replica()->base();
-  appended.head = base.head;
+  appended.head = ships ? head : base.head;
   appended.root = base.root;
   appended.root_seq = base.root_seq;
   answer(id, MessageType::kAppended, frame.header.id, wire::encode_appended(appended), changed);
@@ -304,9 +323,6 @@ bool Host::private_frame(SessionId id, const wire::Frame& frame) {
       if (message) lease_message(session, *message);
       return message.has_value();
     }
-    case MessageType::kAppend:
-      append(id, frame);
-      return true;
     case MessageType::kFetch: {
       if (frame.payload.size() != sizeof(u64)) return false;
       auto bytes = workspace_->replica()->fetch(base::load_le<u64>(frame.payload.data()));

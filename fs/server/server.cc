@@ -12,8 +12,11 @@ using base::Result;
 using base::Status;
 using wire::MessageType;
 
-std::string token_key_path(const std::string& store_folder) {
-  return store_folder + "/token.key";
+Result<wire::TokenKey> token_key(Store& store, const std::string& store_folder) {
+  auto shared = store.shared_secret("token", wire::TokenKey::make_text);
+  if (shared.ok()) return wire::TokenKey::of_text(*shared, "row secret/token of the engine");
+  if (shared.error().code() != ErrorCode::kUnsupported) return std::move(shared).error();
+  return wire::TokenKey::load_or_make(store_folder + "/token.key");
 }
 
 Result<std::unique_ptr<Server>> Server::start(const std::string& store_folder,
@@ -23,7 +26,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::string& store_folder,
   StoreOptions store_options;
   store_options.holder = std::string("agentfsd ") + host + ":" + std::to_string(::getpid());
   auto store = TRY(Store::open(store_folder, store_options));
-  auto key = TRY(wire::TokenKey::load_or_make(token_key_path(store_folder)));
+  auto key = TRY(token_key(*store, store_folder));
   std::unique_ptr<Server> server(new Server(std::move(store), std::move(key), options));
   server->listener_ = TRY(wire::Listener::open(options.listen));
   server->acceptor_ = std::thread([raw = server.get()] { raw->accept_loop(); });

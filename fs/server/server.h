@@ -56,7 +56,8 @@ class Server {
   std::thread acceptor_;
 };
 
-// Where the store keeps its signing key.
-std::string token_key_path(const std::string& store_folder);
+// The store's signing key, made when it is first asked for: in the folder, or where all servers of
+// a cluster have it.
+base::Result<wire::TokenKey> token_key(Store& store, const std::string& store_folder);
 
 }  // namespace fs::server

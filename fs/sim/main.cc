@@ -1,4 +1,4 @@
-// agentfs-sim [FIRST [COUNT]] [-v]: runs seeds FIRST .. FIRST+COUNT-1 and prints those that fail.
+// agentfs-sim [FIRST [COUNT]] [--cluster] [-v]: runs seeds FIRST .. FIRST+COUNT-1 and prints those that fail.
 // One seed reproduces one run, with every step under -v.
 #include "fs/sim/simulation.h"
 
@@ -13,6 +13,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "-v") == 0)
       plan.verbose = true;
+    else if (std::strcmp(argv[i], "--cluster") == 0)
+      plan.cluster = true;
     else if (given < 2)
       numbers[given++] = std::strtoull(argv[i], nullptr, 10);
   }

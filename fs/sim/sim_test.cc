@@ -12,6 +12,15 @@ TEST(Simulation, HoldsEveryPromiseOnTheFirstSeeds) {
   }
 }
 
+TEST(Simulation, HoldsEveryPromiseWithLogsInTheEngineAndAnotherMachine) {
+  for (u64 seed = 1; seed <= 300; ++seed) {
+    Plan plan{seed};
+    plan.cluster = true;
+    Outcome outcome = run(plan);
+    ASSERT_TRUE(outcome.ok) << "seed " << seed << ", " << outcome.problem;
+  }
+}
+
 TEST(Simulation, RepeatsARunFromItsSeed) {
   Outcome one = run({42});
   Outcome two = run({42});

@@ -66,6 +66,7 @@ class Run {
     options.clock = &clock_;
     options.engine = &engine_;
     options.holder = "simulated";
+    options.log_in_engine = plan_.cluster;
     return options;
   }
 
@@ -323,6 +324,7 @@ class Run {
     store_.reset();
     disk_.crash();
     faulty_ = false;
+    if (plan_.cluster && rng_.chance(0.5)) move_to_another_machine();
     if (!reopen()) return;
     settle_possible();
     auto names = expected_;
@@ -338,6 +340,17 @@ class Run {
     if (!report.ok()) return (void)fail("fsck: " + report.error().message());
     if (!report->problems.empty()) return (void)fail("fsck: " + report->problems.front());
     open(name);
+  }
+
+  // The engine and the packs are what both reach; the rest of the folder stays behind.
+  void move_to_another_machine() {
+    say("another machine");
+    (void)disk_.remove("s/place");
+    for (const char* folder : {"s/log", "s/tails"}) {
+      for (const std::string& name : disk_.list(folder).value_or({})) {
+        (void)disk_.remove(std::string(folder) + "/" + name);
+      }
+    }
   }
 
   void close_quietly() {

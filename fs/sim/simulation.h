@@ -5,6 +5,8 @@
 // After every crash: each workspace holds exactly one of the states the reference has passed
 // through, none older than the last sync; forks and snapshots hold exactly their moment; fsck finds
 // nothing. A second kind of run flips bits on the disk: reading may then fail, but never lies.
+// With `cluster`, logs live in the engine, and after half of the crashes another machine goes on,
+// with an empty folder.
 // Single-threaded.
 #pragma once
 
@@ -27,6 +29,7 @@ struct Plan {
   u64 seed = 1;
   u64 steps = 400;
   bool verbose = false;  // prints every step
+  bool cluster = false;
 };
 
 Outcome run(const Plan& plan);

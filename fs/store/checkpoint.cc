@@ -102,16 +102,19 @@ Result<StoreImpl::Folded> StoreImpl::fold_point(const Point& point, PageId next_
                                                 const PackingRow& packer) {
   DataPlaces places;
   TreeChanges changes;
-  TRY(scan_tails(point, &places, [&](std::string_view record) {
-    return for_each_change(record, [&](const Change& change) {
-      auto& value = changes[std::string(change.key)];
-      if (change.put)
-        value = std::string(change.value);
-      else
-        value = std::nullopt;
-      return true;
-    });
-  }));
+  TRY(scan_tails(
+      point, &places,
+      [&](std::string_view record) {
+        return for_each_change(record, [&](const Change& change) {
+          auto& value = changes[std::string(change.key)];
+          if (change.put)
+            value = std::string(change.value);
+          else
+            value = std::nullopt;
+          return true;
+        });
+      },
+      packer.workspace));
   Folded folded;
   PackStream packs(*this, packer, folded);
   std::set<DataId> data;
@@ -140,7 +143,8 @@ Result<StoreImpl::Folded> StoreImpl::fold_point(const Point& point, PageId next_
 
 bool WorkspaceImpl::wants_checkpoint() const {
   std::lock_guard lock(state_mutex_);
-  return log_bytes_ > kCheckpointBytes ||
+  constexpr u64 shipped_segments = 10'000;  // a round trip for every 64 when it is opened elsewhere
+  return log_bytes_ > kCheckpointBytes || (shipper_ && shipper_->segments() > shipped_segments) ||
          serialiser_->last_seq() - row_.row.point.root_seq > kCheckpointRecords;
 }
 
@@ -161,7 +165,7 @@ Status WorkspaceImpl::checkpoint() {
     bytes_before = log_bytes_;
   }
   if (point.tails.empty()) return {};
-  TRY(journal_->sync());
+  TRY(make_durable());
   auto folded = TRY(store_.fold_point(point, next_page, PackingRow{row_.row.number, lease_.epoch}));
 
   std::lock_guard lock(state_mutex_);
@@ -194,6 +198,10 @@ Status WorkspaceImpl::drop_folded_log() {
     }
   }
   TRY(journal_->drop_segments_before(needed));
+  if (shipper_) {
+    shipper_->reset_segments();
+    TRY(store_.engine().drop_segments(row_.row.number, needed));
+  }
   return {};
 }
 

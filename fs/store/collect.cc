@@ -87,8 +87,22 @@ Status Marker::mark(const Root& root) {
 
 namespace {
 
+// What logs there are. Listed before the roots are read: a workspace has its row before it has a
+// log, so a log of this list that no root needs is nobody's.
+struct Logs {
+  std::vector<SegmentName> files;
+  std::vector<LogState> in_engine;
+};
+
+Result<Logs> all_logs(StoreImpl& store) {
+  Logs logs;
+  logs.files = TRY(list_segments(store.disk(), store.log_folder()));
+  if (store.fetcher() != nullptr) logs.in_engine = TRY(store.engine().logs());
+  return logs;
+}
+
 // Segments that no point stands on and no running workspace writes.
-Result<u64> drop_dead_segments(StoreImpl& store, const std::vector<Root>& roots) {
+Result<u64> drop_dead_segments(StoreImpl& store, const Logs& logs, const std::vector<Root>& roots) {
   std::map<u32, Seq> needed;  // workspace -> first record that somebody needs
   auto need = [&](u32 workspace, Seq from) {
     auto [at, fresh] = needed.emplace(workspace, from);
@@ -98,14 +112,28 @@ Result<u64> drop_dead_segments(StoreImpl& store, const std::vector<Root>& roots)
     for (const Tail& tail : root.point.tails) need(tail.workspace, tail.from);
     if (root.number != 0) need(root.number, root.point.end() + 1);
   }
-  auto segments = TRY(list_segments(store.disk(), store.log_folder()));
+  constexpr Seq all = ~Seq{0} >> 1;
   u64 dropped = 0;
-  for (size_t i = 0; i < segments.size(); ++i) {
-    auto at = needed.find(segments[i].workspace);
-    bool last = i + 1 == segments.size() || segments[i + 1].workspace != segments[i].workspace;
-    bool dead = at == needed.end() || (!last && segments[i + 1].first <= at->second);
+  for (const LogState& log : logs.in_engine) {
+    auto at = needed.find(log.workspace);
+    Seq before = at == needed.end() ? all : at->second;
+    dropped += TRY(store.engine().drop_segments(log.workspace, before));
+  }
+  if (store.fetcher() != nullptr) {
+    TRY(store.fetcher()->drop_tails([&](u32 workspace, Seq, Seq last) {
+      auto at = needed.find(workspace);
+      return at != needed.end() && last >= at->second;
+    }));
+  }
+  const std::vector<SegmentName>& files = logs.files;
+  for (size_t i = 0; i < files.size(); ++i) {
+    auto at = needed.find(files[i].workspace);
+    bool last = i + 1 == files.size() || files[i + 1].workspace != files[i].workspace;
+    bool dead = at == needed.end() || (!last && files[i + 1].first <= at->second);
     if (!dead) continue;
-    TRY(store.disk().remove(segments[i].path));
+    Status removed = store.disk().remove(files[i].path);
+    // Its own writer may have been faster.
+    if (!removed.ok() && removed.error().code() != ErrorCode::kNotFound) return removed.error();
     ++dropped;
   }
   return dropped;
@@ -162,6 +190,7 @@ Result<GcReport> StoreImpl::gc() {
   TRY(packs_->reload());
   auto packs = packs_->packs();
   report.packs_before = packs.size();
+  auto logs = TRY(all_logs(*this));
   auto roots = TRY(all_roots(*engine_));
   Marker marker(*this);
   for (const Root& root : roots) TRY(marker.mark(root));
@@ -180,7 +209,7 @@ Result<GcReport> StoreImpl::gc() {
       report.bytes_freed += TRY(compact(*this, pack, marker));
     }
   }
-  report.segments_deleted = TRY(drop_dead_segments(*this, roots));
+  report.segments_deleted = TRY(drop_dead_segments(*this, logs, roots));
   TRY(drop_abandoned(*this, report));
   TRY(packs_->reload());
   return report;

@@ -14,8 +14,14 @@ using base::ErrorCode;
 using base::Result;
 using base::Status;
 
-Status StoreImpl::scan_own_log(u32 number, const Point& point,
-                               const std::function<Status(std::string_view)>& visit) {
+Status StoreImpl::scan_own_log(u32 number, const Point& point, const Visit& visit) {
+  if (fetcher_ == nullptr) return scan_local_log(number, point, visit);
+  Seq head = TRY(engine_->log(number)).head;
+  if (head <= point.end()) return {};
+  return scan_tails(Point{0, point.end(), {{number, point.end() + 1, head}}}, nullptr, visit);
+}
+
+Status StoreImpl::scan_local_log(u32 number, const Point& point, const Visit& visit) {
   LogScan scan;
   scan.disk = &disk();
   scan.folder = log_folder();

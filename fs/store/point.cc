@@ -96,7 +96,8 @@ std::string encode_row(const LeaseRow& row) {
                        {"until_us", row.until_us},
                        {"boot", row.boot},
                        {"until_monotonic_us", row.until_monotonic_us},
-                       {"wanted", row.wanted}})
+                       {"wanted", row.wanted},
+                       {"place", row.place}})
       .dump();
 }
 
@@ -118,7 +119,7 @@ void extend_lease(LeaseRow& row, base::Clock& clock, i64 span_us) {
 
 bool lease_is_over(const LeaseRow& row, base::Clock& clock) {
   if (row.boot == boot_id()) return row.until_monotonic_us <= clock.monotonic_us();
-  return row.until_us <= clock.wall_us();
+  return row.until_us + kClockSkewUs <= clock.wall_us();
 }
 
 std::optional<LeaseRow> decode_lease_row(std::string_view value) {
@@ -126,7 +127,8 @@ std::optional<LeaseRow> decode_lease_row(std::string_view value) {
   if (!json) return std::nullopt;
   return LeaseRow{(*json)["holder"].as_string(), number_of((*json)["epoch"]),
                   (*json)["until_us"].as_int(),  (*json)["wanted"].as_bool(),
-                  (*json)["boot"].as_string(),   (*json)["until_monotonic_us"].as_int()};
+                  (*json)["boot"].as_string(),   (*json)["until_monotonic_us"].as_int(),
+                  (*json)["place"].as_string()};
 }
 
 std::string encode_row(const PackingRow& row) {
@@ -168,7 +170,8 @@ std::string encode_row(const MetaRow& row) {
   return Json::object({{"format", 1},
                        {"next_workspace", row.next_workspace},
                        {"next_pack", row.next_pack},
-                       {"key", base::to_hex(row.key)}})
+                       {"key", base::to_hex(row.key)},
+                       {"blobs", row.blobs}})
       .dump();
 }
 
@@ -178,6 +181,7 @@ std::optional<MetaRow> decode_meta_row(std::string_view value) {
   MetaRow row;
   row.next_workspace = static_cast<u32>((*json)["next_workspace"].as_int());
   row.next_pack = number_of((*json)["next_pack"]);
+  row.blobs = (*json)["blobs"].as_string();
   const std::string& hex = (*json)["key"].as_string();
   if (hex.size() != row.key.size() * 2) return std::nullopt;
   for (size_t i = 0; i < row.key.size(); ++i) {

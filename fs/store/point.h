@@ -10,6 +10,7 @@
 //   lease/NUMBER              LeaseRow
 //   pack/NUMBER               PackInfo (fs/pack/pack_set.h): published, its file is whole
 //   packing/NUMBER            PackingRow: being written; not yet anybody's
+//   secret/NAME               a text that all servers of a cluster share
 // Decoders return nullopt for what is not such a row.
 #pragma once
 
@@ -64,12 +65,15 @@ std::optional<SnapshotRow> decode_snapshot_row(std::string_view value);
 struct LeaseRow {
   std::string holder;  // "" when free
   Epoch epoch = 0;
-  i64 until_us = 0;     // wall clock; counts only for other machines and after a reboot
+  i64 until_us = 0;     // wall clock; counts, with kClockSkewUs, for other machines and other boots
   bool wanted = false;  // somebody waits to take it: do not renew
   // Monotonic clock of the machine since the boot with this id: wall clocks jump.
   std::string boot;
   i64 until_monotonic_us = 0;
+  // Of a store whose logs live in the engine: the folder (StoreImpl::place) of who has or had it.
+  std::string place;
 };
+inline constexpr i64 kClockSkewUs = 2'000'000;
 // From now on for `span_us`, by the clocks of this machine.
 void extend_lease(LeaseRow& row, base::Clock& clock, i64 span_us);
 bool lease_is_over(const LeaseRow& row, base::Clock& clock);
@@ -91,7 +95,8 @@ std::optional<PackInfo> decode_pack_row(std::string_view value);
 struct MetaRow {
   u32 next_workspace = 1;
   u64 next_pack = 1;
-  StoreKey key{};  // of the packs' checks
+  StoreKey key{};     // of the packs' checks
+  std::string blobs;  // where packs are, for servers that join; "" in one server's folder
 };
 std::string encode_row(const MetaRow& row);
 std::optional<MetaRow> decode_meta_row(std::string_view value);

@@ -133,7 +133,7 @@ Status WorkspaceImpl::records(Seq from, const Visit& visit) {
     return header && header->seq >= from ? visit(record) : Status();
   };
   TRY(store_.scan_tails(point, nullptr, show));
-  return store_.scan_own_log(row_.row.number, point, show);
+  return store_.scan_local_log(row_.row.number, point, show);
 }
 
 Result<WriterRow> WorkspaceImpl::writer() {

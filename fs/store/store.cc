@@ -1,5 +1,7 @@
+#include "base/hash.h"
 #include "base/random.h"
 #include "fs/engine/sqlite_engine.h"
+#include "fs/store/config.h"
 #include "fs/store/store_impl.h"
 
 #include <signal.h>
@@ -19,7 +21,7 @@ namespace {
 
 Error damaged_row(std::string_view key) {
   return Error(ErrorCode::kCorruption,
-               "row " + std::string(key) + " of the engine is damaged; restore agentfs.db");
+               "row " + std::string(key) + " of the engine is damaged; restore it from a backup");
 }
 
 constexpr u64 kPackCacheBytes = 32u << 20;
@@ -27,6 +29,23 @@ constexpr u64 kPackCacheBytes = 32u << 20;
 void fill_defaults(StoreOptions& options) {
   if (options.disk == nullptr) options.disk = &base::posix_disk();
   if (options.clock == nullptr) options.clock = &base::system_clock();
+}
+
+// The random name of a folder that is one of several under one engine, made when it is first used.
+Result<std::string> place_of(base::Disk& disk, const std::string& folder) {
+  std::string path = folder + "/place";
+  constexpr size_t length = 32;
+  auto file = TRY(disk.open(path, {.create = true}));
+  std::string name(length, '\0');
+  size_t got = TRY(file->read_at(0, {reinterpret_cast<u8*>(name.data()), name.size()}));
+  if (got == length) return name;
+  u8 random[length / 2];
+  base::secure_random_bytes(random);
+  name = base::to_hex(random);
+  TRY(file->write_at(0, base::as_bytes(name)));
+  TRY(file->sync());
+  TRY(disk.sync_directory(folder));
+  return name;
 }
 
 // False only when we know: the holder is "host:pid" of this host and no such process is alive.
@@ -37,6 +56,32 @@ bool may_be_alive(const std::string& holder, const std::string& ours) {
   if (holder.substr(0, colon) != ours.substr(0, our_colon)) return true;
   long pid = std::strtol(holder.c_str() + colon + 1, nullptr, 10);
   return pid <= 0 || kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
+}
+
+Status make_folders(base::Disk& disk, const std::string& folder, bool cluster) {
+  std::vector<std::string> folders{folder, folder + "/log", folder + "/packs"};
+  if (cluster) folders.push_back(folder + "/tails");
+  for (const std::string& path : folders) {
+    Status made = disk.make_directory(path);
+    if (!made.ok() && made.error().code() != ErrorCode::kExists) return made;
+  }
+  return disk.sync_directory(folder);
+}
+
+// A folder that another store uses already must not become a part of this one.
+Status check_unused(base::Disk& disk, const std::string& folder) {
+  for (const char* sign : {"/agentfs.db", "/store.json"}) {
+    if (TRY(disk.exists(folder + sign))) {
+      return Error(ErrorCode::kExists,
+                   folder + " belongs to a store already; choose another folder");
+    }
+  }
+  return {};
+}
+
+Error no_store(const std::string& where) {
+  return Error(ErrorCode::kNotFound,
+               where + " holds no store; make one with agentfs format " + where);
 }
 
 }  // namespace
@@ -62,58 +107,107 @@ Status Store::format(const std::string& folder, const StoreOptions& given) {
   StoreOptions options = given;
   fill_defaults(options);
   base::Disk& disk = *options.disk;
-  for (const std::string& path : {folder, folder + "/log", folder + "/packs"}) {
-    Status made = disk.make_directory(path);
-    if (!made.ok() && made.error().code() != ErrorCode::kExists) return made;
-  }
-  TRY(disk.sync_directory(folder));
+  StoreConfig config{options.engine_url, options.blobs};
+  bool cluster = !config.engine.empty();
+  if (cluster) TRY(check_unused(disk, folder));
+  TRY(make_folders(disk, folder, cluster || options.log_in_engine));
   std::unique_ptr<Engine> owned;
-  if (options.engine == nullptr) owned = TRY(open_sqlite_engine(folder + "/agentfs.db"));
-  Engine& engine = options.engine == nullptr ? *owned : *options.engine;
+  std::string where = cluster ? engine_name(config) : folder;
+  if (cluster) {
+    owned = TRY(open_engine(config, true));
+  } else if (options.engine == nullptr) {
+    owned = TRY(open_sqlite_engine(folder + "/agentfs.db"));
+  }
+  Engine& engine = owned == nullptr ? *options.engine : *owned;
   MetaRow meta;
+  meta.blobs = config.blobs;
   base::secure_random_bytes(meta.key);
   Status done = commit_surely(engine, {{std::string(kMetaKey), encode_row(meta), 0}});
   if (!done.ok() && done.error().code() == ErrorCode::kConflict) {
-    return Error(ErrorCode::kExists,
-                 folder + " holds a store already; mount it, or remove it first");
+    return Error(ErrorCode::kExists, where + " holds a store already; " +
+                                         (cluster ? "serve it, or use another database"
+                                                  : "mount it, or remove it first"));
   }
+  if (done.ok() && cluster) return save_config(folder, config);
   return done;
+}
+
+Status Store::join(const std::string& folder, const StoreOptions& given) {
+  StoreOptions options = given;
+  fill_defaults(options);
+  StoreConfig config{options.engine_url, options.blobs};
+  auto engine = TRY(open_engine(config, false));
+  Row row = TRY(engine->get(kMetaKey));
+  if (row.version == 0) return no_store(engine_name(config));
+  auto meta = decode_meta_row(row.value);
+  if (!meta) return damaged_row(kMetaKey);
+  if (config.blobs.empty()) config.blobs = meta->blobs;
+  if (config.blobs.empty()) {
+    return Error(ErrorCode::kUnsupported,
+                 "the packs of " + engine_name(config) +
+                     " lie in the folder of one server; format it with --blobs for several");
+  }
+  TRY(check_unused(*options.disk, folder));
+  TRY(make_folders(*options.disk, folder, true));
+  return save_config(folder, config);
 }
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& folder, StoreOptions options) {
   fill_defaults(options);
   std::unique_ptr<Engine> owned;
+  std::string pack_folder = folder + "/packs";
   if (options.engine == nullptr) {
-    if (!TRY(options.disk->exists(folder + "/agentfs.db"))) {
-      return Error(ErrorCode::kNotFound,
-                   folder + " holds no store; make one with agentfs format " + folder);
+    auto config = TRY(load_config(folder));
+    if (config) {
+      owned = TRY(open_engine(*config, false));
+      options.log_in_engine = true;
+      if (!config->blobs.empty()) pack_folder = config->blobs;
+    } else {
+      if (!TRY(options.disk->exists(folder + "/agentfs.db"))) return no_store(folder);
+      owned = TRY(open_sqlite_engine(folder + "/agentfs.db"));
     }
-    owned = TRY(open_sqlite_engine(folder + "/agentfs.db"));
     options.engine = owned.get();
   }
   Row meta = TRY(options.engine->get(kMetaKey));
-  if (meta.version == 0) {
-    return Error(ErrorCode::kNotFound,
-                 folder + " holds no store; make one with agentfs format " + folder);
-  }
+  if (meta.version == 0) return no_store(folder);
   auto decoded = decode_meta_row(meta.value);
   if (!decoded) return damaged_row(kMetaKey);
-  auto store = std::make_unique<StoreImpl>(folder, options, std::move(owned), decoded->key);
+  std::string place = options.log_in_engine ? TRY(place_of(*options.disk, folder)) : "";
+  StoreImpl::Parts parts{folder, pack_folder, place, std::move(owned), decoded->key};
+  auto store = std::make_unique<StoreImpl>(std::move(parts), options);
   TRY(store->packs().reload());
   return std::unique_ptr<Store>(std::move(store));
 }
 
-StoreImpl::StoreImpl(std::string folder, StoreOptions options, std::unique_ptr<Engine> owned,
-                     const StoreKey& key)
-    : folder_(std::move(folder)),
+StoreImpl::StoreImpl(Parts parts, StoreOptions options)
+    : folder_(std::move(parts.folder)),
+      pack_folder_(std::move(parts.pack_folder)),
+      place_(std::move(parts.place)),
       options_(std::move(options)),
-      owned_engine_(std::move(owned)),
+      owned_engine_(std::move(parts.engine)),
       engine_(options_.engine),
-      key_(key),
+      key_(parts.key),
       packs_(std::make_unique<PackSet>(
-          PackSet::Options{options_.disk, pack_folder(), key, kPackCacheBytes},
+          PackSet::Options{options_.disk, pack_folder_, key_, kPackCacheBytes},
           [this] { return pack_rows(); })),
-      pages_(std::make_shared<CachedPages>([this](PageId id) { return packs_->read(id); })) {}
+      pages_(std::make_shared<CachedPages>([this](PageId id) { return packs_->read(id); })) {
+  if (!options_.log_in_engine) return;
+  fetcher_ = std::make_unique<LogFetcher>(*engine_, disk(), log_folder(), folder_ + "/tails");
+}
+
+Result<std::string> StoreImpl::shared_secret(const std::string& name,
+                                             const std::function<std::string()>& make) {
+  if (fetcher_ == nullptr) {
+    return Error(ErrorCode::kUnsupported, "the store is one folder; its secrets are files there");
+  }
+  std::string key = "secret/" + name;
+  for (;;) {
+    Row row = TRY(engine_->get(key));
+    if (row.version != 0) return row.value;
+    Status made = commit_surely(*engine_, {{key, make(), 0}});
+    if (!made.ok() && made.error().code() != ErrorCode::kConflict) return std::move(made).error();
+  }
+}
 
 Result<std::vector<PackInfo>> StoreImpl::pack_rows() {
   std::vector<PackInfo> all;
@@ -219,18 +313,22 @@ Result<std::vector<WorkspaceInfo>> StoreImpl::workspaces() {
     info.created_ns = decoded->created_ns;
     LeaseRow lease = TRY(lease_row(decoded->number)).row;
     info.epoch = lease.epoch;
-    bool held = !lease_is_over(lease, clock()) && may_be_alive(lease.holder, holder());
+    bool held = !lease_is_over(lease, clock()) && !is_dead(lease);
     if (held) info.holder = lease.holder;
     all.push_back(std::move(info));
   }
   return all;
 }
 
-Result<LeaseRow> StoreImpl::take_lease(u32 number, bool steal) {
+// A process is looked for only where the holder's folder is ours: names of machines may repeat.
+bool StoreImpl::is_dead(const LeaseRow& lease) {
+  return lease.place == place_ && !may_be_alive(lease.holder, holder());
+}
+
+Result<TakenLease> StoreImpl::take_lease(u32 number, bool steal) {
   for (;;) {
     Versioned<LeaseRow> lease = TRY(lease_row(number));
-    bool free = lease.row.holder.empty() || lease_is_over(lease.row, clock()) ||
-                !may_be_alive(lease.row.holder, holder());
+    bool free = lease.row.holder.empty() || lease_is_over(lease.row, clock()) || is_dead(lease.row);
     if (!free && !steal) {
       return Error(ErrorCode::kBusy, "the workspace is mounted by " + lease.row.holder +
                                          "; unmount it there, or use --steal");
@@ -249,9 +347,10 @@ Result<LeaseRow> StoreImpl::take_lease(u32 number, bool steal) {
     LeaseRow ours;
     ours.holder = holder();
     ours.epoch = lease.row.epoch + 1;
+    ours.place = place_;
     extend_lease(ours, clock(), kLeaseUs);
     Status taken = commit_surely(*engine_, {{lease.key, encode_row(ours), lease.version}});
-    if (taken.ok()) return ours;
+    if (taken.ok()) return TakenLease{ours, lease.row.epoch == 0 || lease.row.place == place_};
     if (taken.error().code() != ErrorCode::kConflict) return std::move(taken).error();
   }
 }
@@ -259,9 +358,9 @@ Result<LeaseRow> StoreImpl::take_lease(u32 number, bool steal) {
 Result<std::unique_ptr<Workspace>> StoreImpl::open_workspace(const std::string& name,
                                                              const OpenOptions& options) {
   u32 number = TRY(workspace_row(name)).row.number;
-  LeaseRow lease = TRY(take_lease(number, options.steal));
+  TakenLease taken = TRY(take_lease(number, options.steal));
   // Read under the lease: nobody else moves it now.
-  return make_workspace(*this, name, TRY(workspace_row(name)), lease, options);
+  return make_workspace(*this, name, TRY(workspace_row(name)), std::move(taken), options);
 }
 
 Status StoreImpl::fork(const std::string& from, const std::string& to) {
@@ -300,7 +399,7 @@ Result<std::vector<SnapshotInfo>> StoreImpl::snapshots(const std::string& worksp
 Status StoreImpl::rollback(const std::string& workspace, const std::string& snapshot) {
   auto target = TRY(snapshot_row(workspace, snapshot));
   auto row = TRY(workspace_row(workspace));
-  LeaseRow lease = TRY(take_lease(row.row.number, false));
+  LeaseRow lease = TRY(take_lease(row.row.number, false)).lease;
   for (;;) {
     row = TRY(workspace_row(workspace));
     WorkspaceRow fresh = row.row;
@@ -343,6 +442,7 @@ void StoreImpl::give_lease_back(u32 number, const LeaseRow& lease) {
   if (!now.ok() || now->row.epoch != lease.epoch) return;
   LeaseRow free;
   free.epoch = lease.epoch;
+  free.place = lease.place;
   // When this fails the lease runs out by itself.
   (void)commit_surely(*engine_, {{now->key, encode_row(free), now->version}});
 }

@@ -3,8 +3,12 @@
 //
 //   DIR/agentfs.db      engine: roots, heads, leases, packs, snapshots (SQLite)
 //   DIR/log/W-SEQ.log   journal segments of workspace number W from record SEQ on
-//   (fs/log/journal.h) DIR/packs/N.pack    immutable packs of file data and tree pages
-//   (fs/pack/pack.h)
+//                       (fs/log/journal.h)
+//   DIR/packs/N.pack    immutable packs of file data and tree pages (fs/pack/pack.h)
+//
+// In a cluster every server has such a folder, DIR/store.json (fs/store/config.h) says where the
+// engine and the packs are, and the logs are in the engine (fs/store/shipping.h): the folder holds
+// nothing that another server would miss, except for what was not synced yet.
 //
 // A workspace at a moment is a Point: an immutable tree and stretches of log on top of it.
 // Snapshot, fork and rollback copy a Point, so they cost the same for ten files and for ten
@@ -104,6 +108,8 @@ class Workspace {
   virtual bool repeated(u32 /*call*/) const { return false; }
   // What a server needs to follow a mount that changes the workspace (fs/store/replica.h), or null.
   virtual Replica* replica() { return nullptr; }
+  // Whether another machine may take over what is synced, and nothing else.
+  virtual bool ships_log() const { return false; }
 };
 
 struct Difference {
@@ -116,8 +122,14 @@ struct Difference {
 struct StoreOptions {
   base::Disk* disk = nullptr;    // null: the machine's
   base::Clock* clock = nullptr;  // null: the machine's
-  Engine* engine = nullptr;      // null: SQLite in the folder; else it outlives the store
+  Engine* engine = nullptr;      // null: the one the folder names; else it outlives the store
+  // Logs live in the engine, not in the folder: what a cluster needs (fs/store/shipping.h). Taken
+  // from the folder when `engine` is null.
+  bool log_in_engine = false;
   std::string holder = "local";  // who takes leases, e.g. "host:pid"
+  // For format() and join(), see fs/store/config.h; "" makes a store that is only a folder.
+  std::string engine_url;
+  std::string blobs;
 };
 
 struct OpenOptions {
@@ -153,9 +165,15 @@ class Store {
   virtual ~Store() = default;
   // Errors: kExists when there is a store already.
   static base::Status format(const std::string& folder, const StoreOptions& options);
+  // Makes a folder one more server's of the store that `engine_url` holds.
+  static base::Status join(const std::string& folder, const StoreOptions& options);
   // Errors: kNotFound when the folder holds no store.
   static base::Result<std::unique_ptr<Store>> open(const std::string& folder, StoreOptions options);
 
+  // A text that all servers of the store share, e.g. a key: made with `make` when it is not there.
+  // kUnsupported where the folder is the store.
+  virtual base::Result<std::string> shared_secret(const std::string& name,
+                                                  const std::function<std::string()>& make) = 0;
   virtual base::Status create_workspace(const std::string& name) = 0;
   virtual base::Result<std::vector<WorkspaceInfo>> workspaces() = 0;
   // Takes the lease, recovers, reclaims orphans. Errors: kNotFound, kBusy (held by another).

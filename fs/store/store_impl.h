@@ -4,6 +4,7 @@
 #include "fs/engine/engine.h"
 #include "fs/log/journal.h"
 #include "fs/store/point.h"
+#include "fs/store/shipping.h"
 #include "fs/store/store.h"
 #include "fs/tree/tree.h"
 
@@ -20,10 +21,26 @@ struct Versioned {
   u64 version = 0;
 };
 
+struct TakenLease {
+  LeaseRow lease;
+  // The one before us used the same folder, so nobody has seen the workspace without what its
+  // journal there holds.
+  bool same_place = true;
+};
+
 class StoreImpl : public Store {
  public:
-  StoreImpl(std::string folder, StoreOptions options, std::unique_ptr<Engine> owned,
-            const StoreKey& key);
+  struct Parts {
+    std::string folder;
+    std::string pack_folder;
+    std::string place;               // a random name of this folder, or "" where it is the store
+    std::unique_ptr<Engine> engine;  // null when the options name one
+    StoreKey key{};
+  };
+  StoreImpl(Parts parts, StoreOptions options);
+
+  base::Result<std::string> shared_secret(const std::string& name,
+                                          const std::function<std::string()>& make) override;
 
   base::Status create_workspace(const std::string& name) override;
   base::Result<std::vector<WorkspaceInfo>> workspaces() override;
@@ -45,7 +62,9 @@ class StoreImpl : public Store {
   base::Clock& clock() { return *options_.clock; }
   const std::string& holder() const { return options_.holder; }
   std::string log_folder() const { return folder_ + "/log"; }
-  std::string pack_folder() const { return folder_ + "/packs"; }
+  // Null unless logs live in the engine.
+  LogFetcher* fetcher() { return fetcher_.get(); }
+  std::string pack_folder() const { return pack_folder_; }
   base::Result<Versioned<WorkspaceRow>> workspace_row(const std::string& name);
   base::Result<Versioned<SnapshotRow>> snapshot_row(const std::string& workspace,
                                                     const std::string& name);
@@ -64,12 +83,14 @@ class StoreImpl : public Store {
   const StoreKey& key() const { return key_; }
   // A root as a base state; null for the empty tree.
   std::shared_ptr<const BaseState> tree(PageId root);
-  // Visits the records of a point's tails in order; learns where their data lies.
-  base::Status scan_tails(const Point& point, DataPlaces* places,
-                          const std::function<base::Status(std::string_view record)>& visit);
-  // The records after a point in the workspace's own log, as far as they are written.
-  base::Status scan_own_log(u32 number, const Point& point,
-                            const std::function<base::Status(std::string_view record)>& visit);
+  using Visit = std::function<base::Status(std::string_view record)>;
+  // Visits the records of a point's tails in order; learns where their data lies. `ours` is a
+  // workspace that is open here: its log is in the folder.
+  base::Status scan_tails(const Point& point, DataPlaces* places, const Visit& visit, u32 ours = 0);
+  // The records after a point in the workspace's own log, as far as others can see them.
+  base::Status scan_own_log(u32 number, const Point& point, const Visit& visit);
+  // The same, as far as they are written to the log in the folder.
+  base::Status scan_local_log(u32 number, const Point& point, const Visit& visit);
   // Folds the tails of a point into its tree. New packs are written and durable but not published:
   // the caller commits `writes` together with the row that takes the new root.
   struct Folded {
@@ -87,17 +108,22 @@ class StoreImpl : public Store {
                                 DataPlaces& places);
 
  private:
-  base::Result<LeaseRow> take_lease(u32 number, bool steal);
+  base::Result<TakenLease> take_lease(u32 number, bool steal);
   base::Result<std::vector<PackInfo>> pack_rows();
   base::Status fold_idle_points();
 
+  bool is_dead(const LeaseRow& lease);
+
   std::string folder_;
+  std::string pack_folder_;
+  std::string place_;
   StoreOptions options_;
   std::unique_ptr<Engine> owned_engine_;
   Engine* engine_;
   StoreKey key_;
   std::unique_ptr<PackSet> packs_;
   std::shared_ptr<CachedPages> pages_;
+  std::unique_ptr<LogFetcher> fetcher_;
 };
 
 // Letters, digits, '.', '-', '_'; at most 100 bytes; nothing else is safe in a row key and a path.
@@ -106,7 +132,8 @@ base::Status check_store_name(const std::string& name, std::string_view what);
 std::pair<std::string, std::string> split_name(const std::string& name);
 
 base::Result<std::unique_ptr<Workspace>> make_workspace(StoreImpl& store, std::string name,
-                                                        Versioned<WorkspaceRow> row, LeaseRow lease,
+                                                        Versioned<WorkspaceRow> row,
+                                                        TakenLease taken,
                                                         const OpenOptions& options);
 
 inline constexpr i64 kLeaseUs = 15'000'000;

@@ -29,12 +29,15 @@ Result<Serialiser> StoreImpl::load(const Point& point, Serialiser::Options optio
   return serialiser;
 }
 
-Status StoreImpl::scan_tails(const Point& point, DataPlaces* places,
-                             const std::function<Status(std::string_view)>& visit) {
+Status StoreImpl::scan_tails(const Point& point, DataPlaces* places, const Visit& visit, u32 ours) {
   for (const Tail& tail : point.tails) {
     LogScan scan;
     scan.disk = &disk();
-    scan.folder = log_folder();
+    if (fetcher_ == nullptr || tail.workspace == ours) {
+      scan.folder = log_folder();
+    } else {
+      scan.segments = TRY(fetcher_->tail(tail.workspace, tail.from, tail.to));
+    }
     scan.workspace = tail.workspace;
     scan.from = tail.from;
     scan.to = tail.to;
@@ -53,24 +56,25 @@ Status StoreImpl::scan_tails(const Point& point, DataPlaces* places,
 }
 
 Result<std::unique_ptr<Workspace>> make_workspace(StoreImpl& store, std::string name,
-                                                  Versioned<WorkspaceRow> row, LeaseRow lease,
+                                                  Versioned<WorkspaceRow> row, TakenLease taken,
                                                   const OpenOptions& options) {
-  return WorkspaceImpl::open(store, std::move(name), std::move(row), std::move(lease), options);
+  return WorkspaceImpl::open(store, std::move(name), std::move(row), std::move(taken), options);
 }
 
 Result<std::unique_ptr<Workspace>> WorkspaceImpl::open(StoreImpl& store, std::string name,
-                                                       Versioned<WorkspaceRow> row, LeaseRow lease,
+                                                       Versioned<WorkspaceRow> row,
+                                                       TakenLease taken,
                                                        const OpenOptions& options) {
   auto workspace = std::unique_ptr<WorkspaceImpl>(
-      new WorkspaceImpl(store, std::move(name), std::move(row), std::move(lease)));
-  TRY(workspace->recover(options));
+      new WorkspaceImpl(store, std::move(name), std::move(row), std::move(taken.lease)));
+  TRY(workspace->recover(options, taken.same_place));
   return std::unique_ptr<Workspace>(std::move(workspace));
 }
 
 WorkspaceImpl::~WorkspaceImpl() = default;
 
-Status WorkspaceImpl::recover(const OpenOptions& options) {
-  TRY(renew_lease());
+Status WorkspaceImpl::recover(const OpenOptions& options, bool same_place) {
+  TRY(take_renewal(ask_for_lease(lease_)));
   Serialiser::Options serialiser_options;
   serialiser_options.workspace = row_.row.number;
   serialiser_options.epoch = lease_.epoch;
@@ -83,6 +87,10 @@ Status WorkspaceImpl::recover(const OpenOptions& options) {
   const Point& point = row_.row.point;
   serialiser_ = std::make_unique<Serialiser>(TRY(store_.load(point, serialiser_options, places_)));
 
+  LocalLog local;
+  if (store_.fetcher() != nullptr) {
+    local = TRY(store_.fetcher()->prepare(row_.row.number, lease_.epoch, point.end(), same_place));
+  }
   LogScan scan;
   scan.disk = &store_.disk();
   scan.folder = store_.log_folder();
@@ -97,17 +105,24 @@ Status WorkspaceImpl::recover(const OpenOptions& options) {
     return serialiser_->apply(record);
   };
   LogEnd end = TRY(scan_log(scan));
-  if (end.last < row_.row.head) {
-    return Error(ErrorCode::kCorruption, "the log of workspace '" + name_ + "' ends at record " +
-                                             std::to_string(end.last) + ", but record " +
-                                             std::to_string(row_.row.head) +
-                                             " was durable; restore " + store_.log_folder());
+  if (end.last < std::max(row_.row.head, local.shipped)) {
+    return Error(ErrorCode::kCorruption,
+                 "the log of workspace '" + name_ + "' ends at record " + std::to_string(end.last) +
+                     ", but record " + std::to_string(std::max(row_.row.head, local.shipped)) +
+                     " was durable; restore " + store_.log_folder());
   }
   Journal::Options journal_options;
   journal_options.disk = &store_.disk();
   journal_options.folder = store_.log_folder();
   journal_options.workspace = row_.row.number;
   journal_options.epoch = lease_.epoch;
+  if (store_.fetcher() != nullptr) {
+    if (end.paths.empty()) end.chain = local.chain;  // the log goes on behind what was folded
+    shipper_ =
+        std::make_unique<LogShipper>(store_.engine(), row_.row.number, lease_.epoch, local.shipped);
+    for (const BatchPlace& batch : local.unshipped) shipper_->add(batch);
+    journal_options.committed = [this](const BatchPlace& batch) { shipper_->add(batch); };
+  }
   journal_ = TRY(Journal::open(journal_options, end, &places_));
   if (serialiser_->last_seq() == 0) TRY(make_root());
   follow_ = options.follow;
@@ -157,52 +172,82 @@ Status WorkspaceImpl::check_lease() const {
   return {};
 }
 
-Status WorkspaceImpl::renew_lease() {
-  if (fenced_) return lost_lease(name_);
-  i64 asked_at = store_.clock().monotonic_us();
+Result<WorkspaceImpl::Renewal> WorkspaceImpl::ask_for_lease(const LeaseRow& held) {
+  Renewal renewal;
+  renewal.asked_at_us = store_.clock().monotonic_us();
   auto now = TRY(store_.lease_row(row_.row.number));
-  if (now.row.epoch != lease_.epoch || now.row.holder != lease_.holder) {
-    fenced_ = true;
-    return lost_lease(name_);
+  if (now.row.epoch != held.epoch || now.row.holder != held.holder) return lost_lease(name_);
+  renewal.lease = now.row;
+  renewal.wanted = now.row.wanted;
+  if (renewal.wanted) return renewal;
+  extend_lease(renewal.lease, store_.clock(), kLeaseUs);
+  Status done = commit_surely(store_.engine(), {{now.key, encode_row(renewal.lease), now.version}});
+  if (done.ok()) return renewal;
+  if (done.error().code() == ErrorCode::kConflict) return lost_lease(name_);
+  return std::move(done).error();
+}
+
+Status WorkspaceImpl::take_renewal(Result<Renewal> renewal) {
+  if (!renewal.ok()) {
+    if (renewal.error().code() == ErrorCode::kConflict) fenced_ = true;
+    return std::move(renewal).error();
   }
-  if (now.row.wanted) {
+  if (renewal->wanted) {
     // Somebody waits for it: go on until the time is over, no further.
     if (lease_deadline_us_ == 0) return lost_lease(name_);
     renew_at_us_ = lease_deadline_us_;
     return check_lease();
   }
-  LeaseRow longer = now.row;
-  extend_lease(longer, store_.clock(), kLeaseUs);
-  Status done = commit_surely(store_.engine(), {{now.key, encode_row(longer), now.version}});
-  if (!done.ok() && done.error().code() == ErrorCode::kConflict) {
-    fenced_ = true;
-    return lost_lease(name_);
-  }
-  TRY(std::move(done));
-  lease_ = longer;
+  lease_ = renewal->lease;
   constexpr i64 kMarginUs = 500'000;
-  lease_deadline_us_ = asked_at + kLeaseUs - kMarginUs;
-  renew_at_us_ = asked_at + kLeaseRenewUs;
-  return {};
+  lease_deadline_us_ = renewal->asked_at_us + kLeaseUs - kMarginUs;
+  renew_at_us_ = renewal->asked_at_us + kLeaseRenewUs;
+  return check_lease();
 }
 
+// While the engine does not answer, others may use the workspace.
 Status WorkspaceImpl::keep() {
+  std::unique_lock one(renew_mutex_, std::try_to_lock);
+  LeaseRow held;
+  {
+    std::lock_guard lock(state_mutex_);
+    bool rests = fenced_ || store_.clock().monotonic_us() < renew_at_us_;
+    if (rests || !one.owns_lock()) return check_lease();
+    held = lease_;
+  }
+  auto renewal = ask_for_lease(held);
   std::lock_guard lock(state_mutex_);
-  if (store_.clock().monotonic_us() >= renew_at_us_) return renew_lease();
-  return check_lease();
+  return take_renewal(std::move(renewal));
 }
 
 // Accepted is what was written while the lease was still ours: the clock is asked after the write.
 Status WorkspaceImpl::commit() {
+  // Where keep() is called as often as it should be, this finds nothing to do.
+  constexpr i64 overdue_us = kLeaseRenewUs / 2;
+  bool overdue = false;
+  {
+    std::lock_guard lock(state_mutex_);
+    overdue = store_.clock().monotonic_us() >= renew_at_us_ + overdue_us;
+  }
+  if (overdue) (void)keep();  // whether it is still ours is asked below
   std::lock_guard lock(state_mutex_);
   if (journal_->appended() == journal_->committed()) return {};
-  if (store_.clock().monotonic_us() >= renew_at_us_) TRY(renew_lease());
   TRY(journal_->commit());
   return check_lease();
 }
 
+Status WorkspaceImpl::make_durable() {
+  return shipper_ ? shipper_->ship() : journal_->sync();
+}
+
 Status WorkspaceImpl::sync() {
-  return journal_->sync();
+  Status done = make_durable();
+  if (!done.ok() && shipper_ && done.error().code() == ErrorCode::kConflict) {
+    std::lock_guard lock(state_mutex_);
+    fenced_ = true;
+    return lost_lease(name_);
+  }
+  return done;
 }
 
 Status WorkspaceImpl::read(const Piece& piece, base::Bytes out) {
@@ -221,7 +266,7 @@ Status WorkspaceImpl::read(const Piece& piece, base::Bytes out) {
 
 Result<Point> WorkspaceImpl::durable_point() {
   TRY(journal_->commit());
-  TRY(journal_->sync());
+  TRY(make_durable());
   TRY(check_lease());
   Point point = row_.row.point;
   Seq head = serialiser_->last_seq();
@@ -291,7 +336,7 @@ Seq WorkspaceImpl::last_seq() const {
   return serialiser_->last_seq();
 }
 Seq WorkspaceImpl::synced_seq() const {
-  return journal_->synced();
+  return shipper_ ? shipper_->shipped() : journal_->synced();
 }
 
 WorkspaceInfo WorkspaceImpl::info() const {

@@ -16,7 +16,8 @@ namespace fs {
 class WorkspaceImpl : public Workspace, public Replica {
  public:
   static base::Result<std::unique_ptr<Workspace>> open(StoreImpl& store, std::string name,
-                                                       Versioned<WorkspaceRow> row, LeaseRow lease,
+                                                       Versioned<WorkspaceRow> row,
+                                                       TakenLease taken,
                                                        const OpenOptions& options);
   ~WorkspaceImpl() override;
 
@@ -37,6 +38,7 @@ class WorkspaceImpl : public Workspace, public Replica {
   base::Status close() override;
   bool repeated(u32 call) const override { return recovered_calls_.contains(call); }
   Replica* replica() override { return this; }
+  bool ships_log() const override { return shipper_ != nullptr; }
 
   ReplicaBase base() const override;
   base::Status take(std::string_view record, base::ByteView data,
@@ -50,12 +52,21 @@ class WorkspaceImpl : public Workspace, public Replica {
  private:
   WorkspaceImpl(StoreImpl& store, std::string name, Versioned<WorkspaceRow> row, LeaseRow lease)
       : store_(store), name_(std::move(name)), row_(std::move(row)), lease_(std::move(lease)) {}
-  base::Status recover(const OpenOptions& options);
+  base::Status recover(const OpenOptions& options, bool same_place);
   base::Status make_root();
   void append(base::ByteView data, const Effects& effects);
   Quota limits() const;
   base::Status check_lease() const;
-  base::Status renew_lease();
+  // Extends the lease in the engine, under no lock; what came of it is taken under the lock.
+  struct Renewal {
+    LeaseRow lease;
+    i64 asked_at_us = 0;
+    bool wanted = false;  // somebody waits for it
+  };
+  base::Result<Renewal> ask_for_lease(const LeaseRow& held);
+  base::Status take_renewal(base::Result<Renewal> renewal);
+  // All that was committed is where the mode's promise wants it: on the disk, or in the engine.
+  base::Status make_durable();
   // Drops log segments that the new root has made superfluous.
   base::Status drop_folded_log();
   // Everything so far as a point, durable. Holds the lock.
@@ -81,6 +92,8 @@ class WorkspaceImpl : public Workspace, public Replica {
   DataPlaces places_;
   std::unique_ptr<Serialiser> serialiser_;
   std::unique_ptr<Journal> journal_;
+  std::unique_ptr<LogShipper> shipper_;  // null unless logs live in the engine
+  std::mutex renew_mutex_;               // one renewal at a time; taken before state_mutex_
   mutable std::mutex state_mutex_;
 };
 

@@ -113,7 +113,16 @@ void Connection::drain() {
   }
 }
 
-Result<std::unique_ptr<Connection>> Connection::dial(const std::string& address) {
+Result<std::unique_ptr<Connection>> Connection::dial(const std::string& addresses) {
+  for (size_t at = 0;;) {
+    size_t comma = addresses.find(',', at);
+    auto dialled = dial_one(addresses.substr(at, comma - at));
+    if (dialled.ok() || comma == std::string::npos) return dialled;
+    at = comma + 1;
+  }
+}
+
+Result<std::unique_ptr<Connection>> Connection::dial_one(const std::string& address) {
   AddressList list;
   TRY(resolve(address, false, list));
   int why = ECONNREFUSED;

@@ -29,8 +29,8 @@ class Connection {
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
-  // `address` is HOST:PORT.
-  static base::Result<std::unique_ptr<Connection>> dial(const std::string& address);
+  // HOST:PORT, or several of them with commas between: the first that can be reached.
+  static base::Result<std::unique_ptr<Connection>> dial(const std::string& addresses);
 
   // Thread-safe.
   base::Status send(MessageType type, u64 id, std::string_view payload);
@@ -44,6 +44,7 @@ class Connection {
   void shutdown();
 
  private:
+  static base::Result<std::unique_ptr<Connection>> dial_one(const std::string& address);
   base::Status read_exactly(char* out, size_t length);
   void drain();
   int fd_;

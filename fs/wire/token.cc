@@ -82,26 +82,29 @@ Error refused(const char* why) {
 
 }  // namespace
 
-Result<TokenKey> TokenKey::load_or_make(const std::string& path) {
-  if (base::file_exists(path)) {
-    auto seed = from_base64url(TRY(base::read_file(path)));
-    if (!seed || seed->size() != kSeedBytes) {
-      return Error(ErrorCode::kCorruption, path +
-                                               " is not a signing key; remove it to make a new "
-                                               "one (old tokens end then)");
-    }
-    return TokenKey(*seed);
-  }
+std::string TokenKey::make_text() {
   std::string seed(kSeedBytes, 0);
   base::secure_random_bytes({reinterpret_cast<u8*>(seed.data()), seed.size()});
-  std::string text = to_base64url(seed);
+  return to_base64url(seed);
+}
+
+Result<TokenKey> TokenKey::of_text(const std::string& text, const std::string& where) {
+  auto seed = from_base64url(text);
+  if (seed && seed->size() == kSeedBytes) return TokenKey(*seed);
+  return Error(ErrorCode::kCorruption,
+               where + " is not a signing key; remove it to make a new one (old tokens end then)");
+}
+
+Result<TokenKey> TokenKey::load_or_make(const std::string& path) {
+  if (base::file_exists(path)) return of_text(TRY(base::read_file(path)), path);
+  std::string text = make_text();
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return base::errno_error(errno, "making the signing key " + path);
   bool stored = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                 ::fsync(fd) == 0;
   ::close(fd);
   if (!stored) return Error(ErrorCode::kIo, "cannot store the signing key " + path);
-  return TokenKey(seed);
+  return of_text(text, path);
 }
 
 std::string TokenKey::sign(const Claims& claims) const {

@@ -21,6 +21,10 @@ struct Claims {
 class TokenKey {
  public:
   static base::Result<TokenKey> load_or_make(const std::string& path);
+  // The same for a key that is kept elsewhere: a fresh one as text, and back. `where` is for
+  // people.
+  static std::string make_text();
+  static base::Result<TokenKey> of_text(const std::string& text, const std::string& where);
   std::string sign(const Claims& claims) const;
   // Checks signature, form and time.
   base::Result<Claims> verify(const std::string& token, i64 now_s) const;
