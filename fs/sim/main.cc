@@ -1,5 +1,5 @@
-// agentfs-sim [FIRST [COUNT]] [--cluster] [-v]: runs seeds FIRST .. FIRST+COUNT-1 and prints those that fail.
-// One seed reproduces one run, with every step under -v.
+// agentfs-sim [FIRST [COUNT]] [--cluster] [-v]: runs seeds FIRST .. FIRST+COUNT-1 and prints those
+// that fail. One seed reproduces one run, with every step under -v.
 #include "fs/sim/simulation.h"
 
 #include <cstdio>
