@@ -294,10 +294,12 @@ void restore(Shell& shell, const Words& words) {
   const std::string schema = words.size() == 3 ? words[1] : "main";
   if (sqlite3_open_v2(words.back().c_str(), &source, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK) {
     shell.complain("cannot open \"" + words.back() + "\"");
-  } else if (sqlite3_backup* copy = sqlite3_backup_init(shell.db(), schema.c_str(), source, "main");
-             copy == nullptr || sqlite3_backup_step(copy, -1) != SQLITE_DONE ||
-             sqlite3_backup_finish(copy) != SQLITE_OK) {
-    shell.complain(sqlite3_errmsg(shell.db()));
+  } else {
+    sqlite3_backup* copy = sqlite3_backup_init(shell.db(), schema.c_str(), source, "main");
+    if (copy != nullptr) sqlite3_backup_step(copy, -1);
+    // Finishing tells what stepping met, and frees the source even then.
+    if (copy == nullptr || sqlite3_backup_finish(copy) != SQLITE_OK)
+      shell.complain(sqlite3_errmsg(shell.db()));
   }
   sqlite3_close(source);
 }

@@ -72,6 +72,16 @@ class Shell(unittest.TestCase):
                                         "SELECT count(*) FROM people;\n", folder=folder)
                 self.assertEqual((out, errors, code), ("4\n", "", 0))
 
+    def test_restoring_from_no_database_changes_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "broken.db"), "wb") as file:
+                file.write(b"no database at all, " * 400)
+            for name in ["missing.db", "broken.db"]:
+                out, errors, _ = run(FLEETDB, SETUP + f".restore {name}\nDELETE FROM people WHERE id = 1;\n"
+                                     "SELECT count(*) FROM people;\n", folder=folder)
+                self.assertEqual(out, "3\n")
+                self.assertNotEqual(errors, "")
+
     def test_widths_and_wrapping(self):
         self.same(".mode column\n.width 3 -8\nSELECT name, weight FROM people;\n")
 
