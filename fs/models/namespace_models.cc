@@ -3,10 +3,10 @@
 #include "fs/models/registry.h"
 #include "fs/serialiser/serialiser.h"
 #include "fs/state/keys.h"
-#include "fs/state/mutant.h"
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <set>
@@ -102,11 +102,8 @@ class TreeOperations {
  public:
   using State = Tree;
   explicit TreeOperations(int mutant) {
-    active_mutant = mutant == 1   ? Mutant::kLinkNotCounted
-                    : mutant == 2 ? Mutant::kTargetNotDropped
-                    : mutant == 3 ? Mutant::kFullDirectoryRemoved
-                    : mutant == 4 ? Mutant::kParentNotMoved
-                                  : Mutant::kNone;
+    activate(mutant, {Mutant::kLinkNotCounted, Mutant::kTargetNotDropped,
+                      Mutant::kFullDirectoryRemoved, Mutant::kParentNotMoved});
   }
   State initial() const { return {}; }
   template <class Emit>
@@ -140,10 +137,7 @@ class RenameLoops {
  public:
   using State = Tree;
   explicit RenameLoops(int mutant) {
-    active_mutant = mutant == 1   ? Mutant::kLoopsAllowed
-                    : mutant == 2 ? Mutant::kParentNotMoved
-                    : mutant == 3 ? Mutant::kExchangeHalf
-                                  : Mutant::kNone;
+    activate(mutant, {Mutant::kLoopsAllowed, Mutant::kParentNotMoved, Mutant::kExchangeHalf});
     half_ = mutant == 3;
   }
   State initial() const {
@@ -196,10 +190,8 @@ class Orphans {
     bool kept = false;
   };
   explicit Orphans(int mutant) {
-    active_mutant = mutant == 1   ? Mutant::kReferencedReclaimed
-                    : mutant == 2 ? Mutant::kForgetReclaimsEarly
-                    : mutant == 3 ? Mutant::kOrphanNeverReclaimed
-                                  : Mutant::kNone;
+    activate(mutant, {Mutant::kReferencedReclaimed, Mutant::kForgetReclaimsEarly,
+                      Mutant::kOrphanNeverReclaimed});
   }
   State initial() const {
     State s;
@@ -281,10 +273,8 @@ class ReaddirCookies {
     bool listing = false;
   };
   explicit ReaddirCookies(int mutant) {
-    active_mutant = mutant == 1   ? Mutant::kListingRepeatsOne
-                    : mutant == 2 ? Mutant::kListingSkipsOne
-                    : mutant == 3 ? Mutant::kReplacedEntryMoves
-                                  : Mutant::kNone;
+    activate(mutant,
+             {Mutant::kListingRepeatsOne, Mutant::kListingSkipsOne, Mutant::kReplacedEntryMoves});
   }
   State initial() const {
     State s;
@@ -351,10 +341,7 @@ class ExclusiveCreation {
     u8 bad = 0;
   };
   explicit ExclusiveCreation(int mutant) {
-    active_mutant = mutant == 1   ? Mutant::kExclusiveIgnored
-                    : mutant == 2 ? Mutant::kNoReplaceIgnored
-                    : mutant == 3 ? Mutant::kExchangeHalf
-                                  : Mutant::kNone;
+    activate(mutant, {Mutant::kExclusiveIgnored, Mutant::kNoReplaceIgnored, Mutant::kExchangeHalf});
   }
   State initial() const {
     State s;
@@ -433,11 +420,8 @@ class WritesAndExtents {
     char next = 'A';
   };
   explicit WritesAndExtents(int mutant) {
-    active_mutant = mutant == 1   ? Mutant::kShrinkKeepsBytes
-                    : mutant == 2 ? Mutant::kTailNotShifted
-                    : mutant == 3 ? Mutant::kAppendAtOffset
-                    : mutant == 4 ? Mutant::kSizeNotGrown
-                                  : Mutant::kNone;
+    activate(mutant, {Mutant::kShrinkKeepsBytes, Mutant::kTailNotShifted, Mutant::kAppendAtOffset,
+                      Mutant::kSizeNotGrown});
   }
   State initial() const {
     State s;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "fs/models/explorer.h"
+#include "fs/state/mutant.h"
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -41,11 +43,18 @@ Entry entry(int number, std::string name, std::string code, std::vector<std::str
           }};
 }
 
+// Arms the production code's mutation point that belongs to mutant 1, 2, ... of a model, or none.
+void activate(int mutant, std::initializer_list<Mutant> mutants);
+
 void add_lease_models(std::vector<Entry>& all);
+void add_fencing_models(std::vector<Entry>& all);
 void add_journal_models(std::vector<Entry>& all);
+void add_log_models(std::vector<Entry>& all);
 void add_namespace_models(std::vector<Entry>& all);
 void add_cache_models(std::vector<Entry>& all);
+void add_kernel_models(std::vector<Entry>& all);
 void add_data_models(std::vector<Entry>& all);
+// By number.
 std::vector<Entry> all_models();
 
 }  // namespace fs::models
