@@ -65,6 +65,9 @@ struct ServeArguments {
   std::string listen = "127.0.0.1:7440";
   bool steal = false;
   int lease_s = 15;
+  bool tls = false;                        // with the store's own certificate
+  std::string certificate_file, key_file;  // with this one
+  bool plain = false;                      // no TLS, although other machines reach it
   std::string engine;  // the folder joins this store first, if it is not a part of one
   std::string blobs;
 };
@@ -76,6 +79,7 @@ struct TokenArguments {
   std::string agent;
   bool read_only = false;
   int hours = 24;
+  bool tls = false;  // for a server that will run with `serve --tls`
 };
 // Prints a token that lets a mount in.
 base::Status token(const TokenArguments& arguments);

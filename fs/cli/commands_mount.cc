@@ -86,6 +86,10 @@ Status mount(MountArguments arguments) {
   if (auto folder = absolute(spec.folder); folder.ok()) spec.folder = *folder;
   bool remote = TRY(parse_remote(spec.store)).has_value();
   if (remote) spec.token = TRY(read_token(arguments.token_file));
+  if (!spec.tls_ca.empty()) spec.tls_ca = TRY(absolute(spec.tls_ca));
+  if (!spec.tls_fingerprint.empty()) {
+    spec.tls_fingerprint = TRY(wire::parse_fingerprint(spec.tls_fingerprint));
+  }
   if (!spec.store.empty() && !remote) spec.store = TRY(absolute(spec.store));
   if (arguments.foreground) {
     MountHooks hooks;

@@ -5,6 +5,7 @@
 #include "fs/server/server.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -13,6 +14,7 @@ namespace fs::cli {
 
 using base::Error;
 using base::ErrorCode;
+using base::Result;
 using base::Status;
 
 namespace {
@@ -24,6 +26,56 @@ Status join_engine(const ServeArguments& arguments) {
   options.engine_url = arguments.engine;
   options.blobs = arguments.blobs;
   return Store::join(arguments.store, options);
+}
+
+// What the store's tokens must say of its server's certificate; kept where `token` finds it.
+std::string fingerprint_path(const std::string& store) {
+  return store + "/tls.fingerprint";
+}
+
+bool only_this_machine(const std::string& listen) {
+  std::string host = listen.substr(0, listen.rfind(':'));
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+Status check_tls_options(const ServeArguments& arguments) {
+  bool files = !arguments.certificate_file.empty();
+  if (files != !arguments.key_file.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "--tls-cert and --tls-key go together");
+  }
+  bool tls = arguments.tls || files;
+  if (tls && arguments.plain) {
+    return Error(ErrorCode::kInvalidArgument, "--plain and TLS exclude each other");
+  }
+  if (tls || arguments.plain || only_this_machine(arguments.listen)) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               "other machines reach " + arguments.listen +
+                   ": encrypt with --tls, or say --plain on a network that you trust");
+}
+
+// Null for a plain server. Tokens made from now on tell mounts what to expect.
+Result<std::shared_ptr<const wire::TlsContext>> tls_of(const ServeArguments& arguments) {
+  bool files = !arguments.certificate_file.empty();
+  if (!files && !arguments.tls) {
+    (void)::unlink(fingerprint_path(arguments.store).c_str());
+    return std::shared_ptr<const wire::TlsContext>();
+  }
+  wire::TlsIdentity identity;
+  if (files) {
+    identity = TRY(wire::TlsIdentity::load(arguments.certificate_file, arguments.key_file));
+  } else {
+    auto store = TRY(Store::open(arguments.store, {}));
+    identity = TRY(server::tls_identity(*store, arguments.store));
+  }
+  auto context = TRY(wire::TlsContext::of_server(identity));
+  std::string fingerprint = TRY(identity.fingerprint());
+  std::printf("certificate SHA-256 %s\n", fingerprint.c_str());
+  if (TRY(identity.signed_by_itself())) {
+    TRY(base::replace_file(fingerprint_path(arguments.store), fingerprint + "\n"));
+  } else {
+    (void)::unlink(fingerprint_path(arguments.store).c_str());
+  }
+  return context;
 }
 
 }  // namespace
@@ -42,7 +94,9 @@ Status serve(const ServeArguments& arguments) {
     return Error(ErrorCode::kInvalidArgument, "a lease lasts 2 to 3600 seconds");
   }
   options.lease_us = i64{arguments.lease_s} * 1'000'000;
+  TRY(check_tls_options(arguments));
   if (!arguments.engine.empty()) TRY(join_engine(arguments));
+  options.tls = TRY(tls_of(arguments));
   auto server = TRY(server::Server::start(arguments.store, options));
   std::printf("serving %s on port %d\n", arguments.store.c_str(), server->port());
   std::fflush(stdout);
@@ -59,9 +113,15 @@ Status token(const TokenArguments& arguments) {
   auto store = TRY(Store::open(arguments.store, {}));
   auto key = TRY(server::token_key(*store, arguments.store));
   i64 now_s = base::system_clock().wall_us() / 1'000'000;
-  std::printf("%s\n", key.sign({arguments.workspace, !arguments.read_only, arguments.agent,
-                                now_s + arguments.hours * 3600ll})
-                          .c_str());
+  wire::Claims claims{arguments.workspace, !arguments.read_only, arguments.agent,
+                      now_s + arguments.hours * 3600ll, ""};
+  std::string kept = fingerprint_path(arguments.store);
+  if (arguments.tls) {
+    claims.fingerprint = TRY(TRY(server::tls_identity(*store, arguments.store)).fingerprint());
+  } else if (base::file_exists(kept)) {
+    claims.fingerprint = TRY(wire::parse_fingerprint(TRY(base::read_file(kept))));
+  }
+  std::printf("%s\n", key.sign(claims).c_str());
   return {};
 }
 

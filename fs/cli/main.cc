@@ -38,8 +38,8 @@ void add_mount(CLI::App& app, Arguments& to) {
   CLI::App* command = app.add_subcommand("mount", "make a workspace appear on a folder");
   fs::MountSpec& spec = to.mount.spec;
   command->add_option("DIR", spec.store,
-                      "folder of the store, or agentfs://HOST:PORT/WORKSPACE; left out with "
-                      "--memory");
+                      "folder of the store, or agentfs://HOST:PORT/WORKSPACE or agentfs+tls://...; "
+                      "left out with --memory");
   command->add_option("MNT", spec.folder, "empty folder to mount on");
   command->add_option("-w,--workspace", spec.workspace, "which workspace")->capture_default_str();
   command
@@ -65,6 +65,13 @@ void add_mount(CLI::App& app, Arguments& to) {
   command->add_option("--quota-inodes", spec.inodes_quota, "refuse more files than");
   command->add_option("--token-file", to.mount.token_file,
                       "for a server; else AGENTFS_TOKEN is used");
+  command->add_option("--tls-fingerprint", spec.tls_fingerprint,
+                      "the server's certificate has this SHA-256; else the token may say it");
+  command
+      ->add_option("--tls-ca", spec.tls_ca,
+                   "the server's certificate is signed by one of these (PEM); else by one that "
+                   "this machine trusts")
+      ->check(CLI::ExistingFile);
   command->add_option("--log", to.mount.log_path, "where the mount writes messages");
 }
 
@@ -121,12 +128,21 @@ void add_other_commands(CLI::App& app, Arguments& to) {
   serve->add_option("--engine", to.serve.engine,
                     "make the folder one more server's of this store, if it is not yet");
   serve->add_option("--blobs", to.serve.blobs, "where its packs are, if not as when formatted");
+  serve->add_flag("--tls", to.serve.tls,
+                  "encrypt, with a certificate of the store's own; tokens then carry its "
+                  "fingerprint");
+  serve->add_option("--tls-cert", to.serve.certificate_file, "encrypt, with this one (PEM)");
+  serve->add_option("--tls-key", to.serve.key_file, "and its private key (PEM)");
+  serve->add_flag("--plain", to.serve.plain,
+                  "do not encrypt, although other machines can reach the address");
   CLI::App* token = with_store(app, to, "token", "a token that lets a mount in");
   token->add_option("-w,--workspace", to.token.workspace, "or * for every one")
       ->capture_default_str();
   token->add_option("--agent", to.token.agent, "who gets it");
   token->add_option("--hours", to.token.hours, "how long it is good")->capture_default_str();
   token->add_flag("--read-only", to.token.read_only);
+  token->add_flag("--tls", to.token.tls,
+                  "name the store's own certificate before any agentfs serve --tls ran");
   app.add_subcommand("doctor", "can this machine mount, and how well");
   CLI::App* bench = app.add_subcommand("bench", "metadata load on any folder, operations a second");
   bench->add_option("FOLDER", to.load.folder, "works in a new folder below it")->required();

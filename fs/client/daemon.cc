@@ -10,6 +10,7 @@
 #include "fs/client/remote_workspace.h"
 #include "fs/client/status.h"
 #include "fs/fuse/mount.h"
+#include "fs/wire/token.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -41,6 +42,17 @@ struct Opened {
   bool is_local() const { return store != nullptr; }
 };
 
+// A token that names a certificate asks for TLS: whoever can change packets on the way must not be
+// able to talk a mount out of it.
+wire::TlsTrust trust_of(const MountSpec& spec, bool tls) {
+  wire::TlsTrust trust{tls, spec.tls_fingerprint, spec.tls_ca};
+  if (trust.fingerprint.empty() && trust.ca_file.empty()) {
+    trust.fingerprint = wire::fingerprint_in(spec.token);
+  }
+  trust.use = tls || !trust.fingerprint.empty() || !trust.ca_file.empty();
+  return trust;
+}
+
 Result<Opened> open_spec(const MountSpec& spec, bool adopt) {
   Opened opened;
   if (spec.store.empty()) {
@@ -52,6 +64,7 @@ Result<Opened> open_spec(const MountSpec& spec, bool adopt) {
     return opened;
   }
   if (auto address = TRY(parse_remote(spec.store))) {
+    address->trust = trust_of(spec, address->trust.use);
     if (spec.private_mount && !spec.read_only) {
       LeasedWorkspace::Options options{*address, spec.token, spec.journal, spec.steal, adopt};
       if (options.journal_folder.empty()) options.journal_folder = default_journal(spec);
@@ -302,8 +315,9 @@ Status start_mount(const MountSpec& spec, const std::string& log_path) {
       ::close(pipe_fds[1]);
       pipe_fds[1] = -1;
     };
+    auto remote = parse_remote(spec.store);
     bool keeps = !spec.store.empty() &&
-                 (!spec.store.starts_with("agentfs://") || (spec.private_mount && !spec.read_only));
+                 ((remote.ok() && !remote->has_value()) || (spec.private_mount && !spec.read_only));
     Status ended = keeps ? keep_mount(spec, hooks) : run_mount(spec, hooks);
     if (!ended.ok()) {
       base::log_error("client", ended.error().message());

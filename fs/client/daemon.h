@@ -11,8 +11,11 @@
 namespace fs {
 
 struct MountSpec {
-  std::string store;           // folder, or agentfs://HOST:PORT/WORKSPACE; empty: in memory
-  std::string token;           // for a server
+  std::string store;  // folder, or an address (parse_remote); empty: in memory
+  std::string token;  // for a server
+  // How to know the server, when the token does not say it; each alone asks for TLS.
+  std::string tls_fingerprint;
+  std::string tls_ca;
   bool private_mount = false;  // of a server's workspace: hold its lease, change it here
   std::string journal;         // folder of a private mount's journal; empty: one by its names
   std::string workspace = "main";

@@ -28,7 +28,8 @@ LeaseLink::~LeaseLink() {
 }
 
 Result<std::shared_ptr<wire::Connection>> LeaseLink::dial() {
-  std::shared_ptr<wire::Connection> connection = TRY(wire::Connection::dial(options_.server));
+  std::shared_ptr<wire::Connection> connection =
+      TRY(wire::Connection::dial(options_.server, options_.trust));
   TRY(connection->send(MessageType::kHello, 0, wire::encode_hello(options_.hello)));
   wire::Frame frame = TRY(connection->receive());
   if (frame.header.type == MessageType::kRefused) {

@@ -23,6 +23,7 @@ class LeaseLink {
  public:
   struct Options {
     std::string server;  // HOST:PORT
+    wire::TlsTrust trust;
     wire::Hello hello;
     // On the link's thread; must not ask.
     std::function<void(const wire::LeaseNews&)> news;

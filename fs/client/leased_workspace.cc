@@ -68,6 +68,7 @@ Result<std::unique_ptr<LeasedWorkspace>> LeasedWorkspace::open(Options options) 
   workspace->local_ = TRY(LocalJournal::open(given.journal_folder));
   LeaseLink::Options link;
   link.server = given.address.server;
+  link.trust = given.address.trust;
   link.hello.token = given.token;
   link.hello.workspace = given.address.workspace;
   link.hello.profile = wire::Profile::kPrivate;

@@ -15,21 +15,25 @@ using base::Status;
 using wire::MessageType;
 
 Result<std::optional<RemoteAddress>> parse_remote(const std::string& text) {
-  constexpr std::string_view scheme = "agentfs://";
-  if (!text.starts_with(scheme)) return std::optional<RemoteAddress>();
-  std::string rest = text.substr(scheme.size());
+  constexpr std::string_view plain = "agentfs://", sealed = "agentfs+tls://";
+  bool tls = text.starts_with(sealed);
+  if (!tls && !text.starts_with(plain)) return std::optional<RemoteAddress>();
+  std::string rest = text.substr(tls ? sealed.size() : plain.size());
   size_t slash = rest.find('/');
   if (slash == 0 || slash == std::string::npos || slash + 1 == rest.size()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "'" + text + "' is no address; write agentfs://HOST:PORT/WORKSPACE");
+    return Error(
+        ErrorCode::kInvalidArgument,
+        "'" + text + "' is no address; write agentfs://HOST:PORT/WORKSPACE or agentfs+tls://...");
   }
-  return std::optional(RemoteAddress{rest.substr(0, slash), rest.substr(slash + 1)});
+  RemoteAddress address{rest.substr(0, slash), rest.substr(slash + 1), {}};
+  address.trust.use = tls;
+  return std::optional(std::move(address));
 }
 
 Result<std::unique_ptr<RemoteWorkspace>> RemoteWorkspace::connect(const RemoteAddress& address,
                                                                   const std::string& token,
                                                                   bool read_only) {
-  auto connection = TRY(wire::Connection::dial(address.server));
+  auto connection = TRY(wire::Connection::dial(address.server, address.trust));
   wire::Hello hello{wire::kVersion, token, address.workspace, read_only};
   TRY(connection->send(MessageType::kHello, 0, wire::encode_hello(hello)));
   wire::Frame frame = TRY(connection->receive());

@@ -27,8 +27,10 @@ namespace fs {
 struct RemoteAddress {
   std::string server;  // HOST:PORT
   std::string workspace;
+  wire::TlsTrust trust;
 };
-// "agentfs://HOST:PORT/WORKSPACE"; nullopt for a path on this machine.
+// "agentfs://HOST:PORT/WORKSPACE", or agentfs+tls:// for a TLS connection whatever else is known of
+// the server; nullopt for a path on this machine.
 // Errors: kInvalidArgument when it starts like one and is none.
 base::Result<std::optional<RemoteAddress>> parse_remote(const std::string& text);
 

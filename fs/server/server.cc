@@ -19,6 +19,13 @@ Result<wire::TokenKey> token_key(Store& store, const std::string& store_folder) 
   return wire::TokenKey::load_or_make(store_folder + "/token.key");
 }
 
+Result<wire::TlsIdentity> tls_identity(Store& store, const std::string& store_folder) {
+  auto shared = store.shared_secret("tls", wire::TlsIdentity::make_text);
+  if (shared.ok()) return wire::TlsIdentity::of_text(*shared, "row secret/tls of the engine");
+  if (shared.error().code() != ErrorCode::kUnsupported) return std::move(shared).error();
+  return wire::TlsIdentity::load_or_make(store_folder + "/tls.pem");
+}
+
 Result<std::unique_ptr<Server>> Server::start(const std::string& store_folder,
                                               const Options& options) {
   char host[256] = "";
@@ -46,7 +53,9 @@ void Server::accept_loop() {
       return true;
     });
     if (stopped_ || connections_.size() >= options_.connections_max) {
-      (void)connection->send(MessageType::kRefused, 0, "the server has too many mounts");
+      if (options_.tls == nullptr) {
+        (void)connection->send(MessageType::kRefused, 0, "the server has too many mounts");
+      }
       continue;
     }
     auto served = std::make_unique<Served>();
@@ -61,6 +70,11 @@ void Server::accept_loop() {
 }
 
 void Server::serve(wire::Connection& connection) {
+  Status welcomed = connection.welcome(options_.tls);
+  if (!welcomed.ok()) {
+    base::log_info("server", "a client did not get in: " + welcomed.error().message());
+    return;
+  }
   auto frame = connection.receive();
   if (!frame.ok()) return;
   auto admitted = admit(*frame);

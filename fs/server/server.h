@@ -23,7 +23,8 @@ class Server {
     std::string listen = "127.0.0.1:7440";
     size_t connections_max = 256;
     bool steal = false;
-    i64 lease_us = 15'000'000;  // of private mounts
+    i64 lease_us = 15'000'000;                    // of private mounts
+    std::shared_ptr<const wire::TlsContext> tls;  // null: connections are plain
   };
   static base::Result<std::unique_ptr<Server>> start(const std::string& store_folder,
                                                      const Options& options);
@@ -59,5 +60,7 @@ class Server {
 // The store's signing key, made when it is first asked for: in the folder, or where all servers of
 // a cluster have it.
 base::Result<wire::TokenKey> token_key(Store& store, const std::string& store_folder);
+// The same for the certificate that the store's servers show when they are given none.
+base::Result<wire::TlsIdentity> tls_identity(Store& store, const std::string& store_folder);
 
 }  // namespace fs::server

@@ -9,6 +9,7 @@
 
 #include <climits>
 #include <csignal>
+#include <cstdlib>
 
 namespace fs::testing {
 
@@ -18,6 +19,14 @@ std::string agentfs_program() {
   std::string self(path, got > 0 ? static_cast<size_t>(got) : 0);
   return self.substr(0, self.rfind('/')) + "/agentfs";
 }
+
+namespace {
+
+bool over_tls() {
+  return std::getenv("AGENTFS_TEST_TLS") != nullptr;
+}
+
+}  // namespace
 
 bool can_mount() {
   return ::access("/dev/fuse", R_OK | W_OK) == 0 &&
@@ -120,6 +129,7 @@ Served::Served(const std::string& store, std::vector<std::string> options, int p
   base::ProcessSpec spec;
   std::string listen = "127.0.0.1:" + std::to_string(port);
   spec.argv = {agentfs_program(), "serve", store, "--listen", listen, "--steal"};
+  if (over_tls()) spec.argv.push_back("--tls");
   spec.argv.insert(spec.argv.end(), options.begin(), options.end());
   base::Process::Options process;
   process.stdout_path = place_ / "out";
@@ -162,6 +172,7 @@ void Served::kill() {
 std::string token_file(const base::TempDir& place, const std::string& store,
                        std::vector<std::string> options) {
   std::vector<std::string> arguments = {"token", store};
+  if (over_tls()) arguments.push_back("--tls");
   arguments.insert(arguments.end(), options.begin(), options.end());
   std::string file = place / "token";
   for (const std::string& option : options) file += option;

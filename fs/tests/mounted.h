@@ -1,5 +1,6 @@
 // A mount of the program `agentfs` for whole-program tests, and calls that return -errno.
 //
+// AGENTFS_TEST_TLS=1 runs the tests that have a server over TLS.
 // AGENTFS_TEST_FOLDER=DIR runs the same tests on any other folder (tmpfs, ext4, ...), which is how
 // the tests themselves are tested. Without /dev/fuse they are skipped, and say so. Single-threaded.
 #pragma once

@@ -296,8 +296,8 @@ def main():
         store, token = place + "/store", place + "/token"
         run(AGENTFS, "format", store)
         with open(token, "w") as file:
-            file.write(run(AGENTFS, "token", store).stdout)
-        server = Daemon(inside("s", AGENTFS, "serve", store, "--listen", f"{NET}.1:7440",
+            file.write(run(AGENTFS, "token", "--tls", store).stdout)
+        server = Daemon(inside("s", AGENTFS, "serve", store, "--listen", f"{NET}.1:7440", "--tls",
                                "--lease-seconds", str(LEASE_S)), "port 7440", place + "/server.log")
         try:
             shared_mounts(net, place, token)

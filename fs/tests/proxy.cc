@@ -59,6 +59,11 @@ void Proxy::cut() {
   }
 }
 
+std::string Proxy::recorded() {
+  std::lock_guard lock(mutex_);
+  return recorded_;
+}
+
 void Proxy::accept_loop() {
   while (!stopping_) {
     int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
@@ -86,6 +91,10 @@ void Proxy::forward(int from, int to) {
   for (;;) {
     ssize_t got = ::recv(from, buffer, sizeof(buffer), 0);
     if (got <= 0) break;
+    if (recording_) {
+      std::lock_guard lock(mutex_);
+      recorded_.append(buffer, static_cast<size_t>(got));
+    }
     if (int late = delay_ms_.load(); late > 0) base::system_clock().sleep_us(late * 1000);
     while (partitioned_.load() && !stopping_) base::system_clock().sleep_us(20'000);
     for (ssize_t sent = 0; sent < got;) {

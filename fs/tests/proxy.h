@@ -28,6 +28,9 @@ class Proxy {
   void partition(bool on) { partitioned_ = on; }
   // Each stretch of bytes is this much later.
   void delay_ms(int ms) { delay_ms_ = ms; }
+  // Keeps all that goes through from now on.
+  void record() { recording_ = true; }
+  std::string recorded();
 
  private:
   struct Pair {
@@ -40,9 +43,10 @@ class Proxy {
   int server_port_;
   int port_ = 0;
   int listener_ = -1;
-  std::atomic<bool> stopping_{false}, partitioned_{false};
+  std::atomic<bool> stopping_{false}, partitioned_{false}, recording_{false};
   std::atomic<int> delay_ms_{0};
-  std::mutex mutex_;  // guards pairs_
+  std::mutex mutex_;  // guards what follows
+  std::string recorded_;
   std::list<Pair> pairs_;
   std::thread acceptor_;
 };

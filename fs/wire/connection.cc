@@ -1,5 +1,7 @@
 #include "fs/wire/connection.h"
 
+#include "base/clock.h"
+
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -8,6 +10,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
+#include <utility>
 
 namespace fs::wire {
 
@@ -41,6 +45,18 @@ Status resolve(const std::string& address, bool passive, AddressList& list) {
   return Error(ErrorCode::kUnavailable, "cannot find " + address + ": " + ::gai_strerror(failed));
 }
 
+constexpr char kTlsOnly[] =
+    "it speaks TLS only: mount agentfs+tls://HOST:PORT/WORKSPACE, or use a token made since "
+    "agentfs serve --tls";
+
+// What welcome() sends to a client that expects TLS from a server that has none.
+bool is_plain_refusal(std::string_view bytes) {
+  constexpr u32 sentence_max = 1000;  // read as a length, TLS's first bytes are more
+  if (bytes.size() < kHeaderBytes) return false;
+  auto header = decode_header(bytes.substr(0, kHeaderBytes));
+  return header && header->type == MessageType::kRefused && header->payload_bytes < sentence_max;
+}
+
 void set_option(int fd, int level, int option, int value) {
   ::setsockopt(fd, level, option, &value, sizeof(value));
 }
@@ -68,10 +84,13 @@ Connection::~Connection() {
 }
 
 void Connection::post(MessageType type, u64 id, std::string_view payload) {
-  std::string frame;
-  frame.reserve(kHeaderBytes + payload.size());
-  append_frame(frame, type, id, payload);
   std::lock_guard lock(send_mutex_);
+  auto sealed = sealed_frame(type, id, payload);
+  if (!sealed.ok()) {
+    ::shutdown(fd_, SHUT_RDWR);
+    return;
+  }
+  const std::string& frame = *sealed;
   size_t taken = 0;
   if (backlog_.empty()) {
     ssize_t sent = ::send(fd_, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -113,23 +132,29 @@ void Connection::drain() {
   }
 }
 
-Result<std::unique_ptr<Connection>> Connection::dial(const std::string& addresses) {
+Result<std::unique_ptr<Connection>> Connection::dial(const std::string& addresses,
+                                                     const TlsTrust& trust) {
+  Shared context;
+  if (trust.use) context = TRY(TlsContext::of_client(trust));
   for (size_t at = 0;;) {
     size_t comma = addresses.find(',', at);
-    auto dialled = dial_one(addresses.substr(at, comma - at));
+    auto dialled = dial_one(addresses.substr(at, comma - at), context);
     if (dialled.ok() || comma == std::string::npos) return dialled;
     at = comma + 1;
   }
 }
 
-Result<std::unique_ptr<Connection>> Connection::dial_one(const std::string& address) {
+Result<std::unique_ptr<Connection>> Connection::dial_one(const std::string& address,
+                                                         const Shared& context) {
   AddressList list;
   TRY(resolve(address, false, list));
   int why = ECONNREFUSED;
   for (addrinfo* at = list.first; at != nullptr; at = at->ai_next) {
     int fd = ::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) continue;
-    if (::connect(fd, at->ai_addr, at->ai_addrlen) == 0) return std::make_unique<Connection>(fd);
+    if (::connect(fd, at->ai_addr, at->ai_addrlen) == 0) {
+      return greet(std::make_unique<Connection>(fd), address, context);
+    }
     why = errno;
     ::close(fd);
   }
@@ -137,19 +162,75 @@ Result<std::unique_ptr<Connection>> Connection::dial_one(const std::string& addr
                "cannot reach the server at " + address + " (errno " + std::to_string(why) + ")");
 }
 
-Status Connection::send(MessageType type, u64 id, std::string_view payload) {
-  if (payload.size() > kPayloadBytesMax) {
-    return Error(ErrorCode::kLimit, "a message of " + std::to_string(payload.size()) + " bytes");
+Result<std::unique_ptr<Connection>> Connection::greet(std::unique_ptr<Connection> connection,
+                                                      const std::string& address,
+                                                      const Shared& context) {
+  if (context == nullptr) return connection;
+  connection->tls_ = std::make_unique<TlsSession>(context, address.substr(0, address.rfind(':')));
+  Status done = connection->shake_hands(address);
+  if (done.ok()) return connection;
+  return Error(done.error().code(), address + ": " + done.error().message());
+}
+
+Status Connection::welcome(Shared context) {
+  while (buffer_.size() < kHeaderBytes) {
+    std::string before = std::move(buffer_);
+    TRY(read_socket());
+    buffer_ = before + sealed_;
   }
+  bool tls = starts_tls(buffer_);
+  if (tls == (context != nullptr)) {
+    if (!tls) return {};
+    tls_ = std::make_unique<TlsSession>(std::move(context), "");
+    tls_->feed(buffer_);
+    buffer_.clear();
+    return shake_hands("");
+  }
+  const char* sentence = tls ? "this server speaks no TLS" : kTlsOnly;
+  (void)send(MessageType::kRefused, 0, sentence);
+  return Error(ErrorCode::kUnsupported, sentence);
+}
+
+Status Connection::shake_hands(const std::string& address) {
+  i64 end_us = base::system_clock().monotonic_us() + kHandshakeMs * 1000;
+  for (bool first = !address.empty();;) {
+    std::string out;
+    auto done = tls_->handshake(out);
+    // When it failed, this is what tells the other side why.
+    Status sent = send_raw(out);
+    TRY(done);
+    TRY(sent);
+    if (*done) return {};
+    pollfd wait{fd_, POLLIN, 0};
+    i64 left_ms = (end_us - base::system_clock().monotonic_us()) / 1000;
+    if (left_ms <= 0 || ::poll(&wait, 1, static_cast<int>(left_ms)) == 0) {
+      return Error(ErrorCode::kDeadline, "the other side does not finish the TLS handshake");
+    }
+    if (!read_socket().ok()) {
+      return Error(ErrorCode::kUnavailable, "the other side ended the TLS handshake");
+    }
+    // Nobody has proved who says it, so its own words are not repeated.
+    if (std::exchange(first, false) && is_plain_refusal(sealed_)) {
+      return Error(ErrorCode::kUnsupported,
+                   "the server speaks no TLS; start it with agentfs serve --tls, or mount "
+                   "agentfs:// with a token made since it runs without");
+    }
+    tls_->feed(sealed_);
+  }
+}
+
+Result<std::string> Connection::sealed_frame(MessageType type, u64 id, std::string_view payload) {
   std::string frame;
   frame.reserve(kHeaderBytes + payload.size());
   append_frame(frame, type, id, payload);
-  std::string_view left = frame;
-  std::lock_guard lock(send_mutex_);
-  if (!backlog_.empty()) {
-    backlog_.append(frame);
-    return {};
-  }
+  if (tls_ == nullptr) return frame;
+  std::string sealed;
+  std::lock_guard lock(tls_mutex_);
+  TRY(tls_->seal(frame, sealed));
+  return sealed;
+}
+
+Status Connection::send_raw(std::string_view left) {
   while (!left.empty()) {
     ssize_t sent = ::send(fd_, left.data(), left.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
@@ -159,24 +240,62 @@ Status Connection::send(MessageType type, u64 id, std::string_view payload) {
   return {};
 }
 
+Status Connection::send(MessageType type, u64 id, std::string_view payload) {
+  if (payload.size() > kPayloadBytesMax) {
+    return Error(ErrorCode::kLimit, "a message of " + std::to_string(payload.size()) + " bytes");
+  }
+  std::lock_guard lock(send_mutex_);
+  std::string frame = TRY(sealed_frame(type, id, payload));
+  if (backlog_.empty()) return send_raw(frame);
+  backlog_.append(frame);
+  return {};
+}
+
+// Something new from the socket into `sealed_`.
+Status Connection::read_socket() {
+  sealed_.resize(kReadBytes);
+  ssize_t got = 0;
+  do {
+    got = ::recv(fd_, sealed_.data(), sealed_.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  sealed_.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  if (got > 0) return {};
+  return Error(ErrorCode::kUnavailable, "the connection ended");
+}
+
+// Some plain bytes into `buffer_`, all of which was used.
+Status Connection::read_more() {
+  used_ = 0;
+  buffer_.clear();
+  if (tls_ == nullptr) {
+    TRY(read_socket());
+    std::swap(buffer_, sealed_);
+    return {};
+  }
+  for (;;) {
+    buffer_.resize(kReadBytes);
+    std::unique_lock lock(tls_mutex_);
+    auto opened = tls_->open(buffer_.data(), buffer_.size());
+    lock.unlock();
+    buffer_.resize(opened.ok() ? *opened : 0);
+    TRY(opened);
+    if (!buffer_.empty()) return {};
+    TRY(read_socket());
+    lock.lock();
+    tls_->feed(sealed_);
+  }
+}
+
 Status Connection::read_exactly(char* out, size_t length) {
-  while (length > 0) {
+  for (;;) {
     size_t have = std::min(length, buffer_.size() - used_);
     std::memcpy(out, buffer_.data() + used_, have);
     used_ += have;
     out += have;
     length -= have;
     if (length == 0) return {};
-    buffer_.resize(kReadBytes);
-    used_ = 0;
-    ssize_t got = 0;
-    do {
-      got = ::recv(fd_, buffer_.data(), buffer_.size(), 0);
-    } while (got < 0 && errno == EINTR);
-    buffer_.resize(got > 0 ? static_cast<size_t>(got) : 0);
-    if (got <= 0) return Error(ErrorCode::kUnavailable, "the connection ended");
+    TRY(read_more());
   }
-  return {};
 }
 
 Result<Frame> Connection::receive() {

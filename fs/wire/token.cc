@@ -82,6 +82,13 @@ Error refused(const char* why) {
 
 }  // namespace
 
+std::string fingerprint_in(const std::string& token) {
+  auto text = from_base64url(std::string_view(token).substr(0, token.find('.')));
+  if (!text) return "";
+  auto json = Json::parse(*text);
+  return json.ok() ? (*json)["tls"].as_string() : "";
+}
+
 std::string TokenKey::make_text() {
   std::string seed(kSeedBytes, 0);
   base::secure_random_bytes({reinterpret_cast<u8*>(seed.data()), seed.size()});
@@ -108,11 +115,12 @@ Result<TokenKey> TokenKey::load_or_make(const std::string& path) {
 }
 
 std::string TokenKey::sign(const Claims& claims) const {
-  std::string head = to_base64url(Json::object({{"workspace", claims.workspace},
-                                                {"write", claims.write},
-                                                {"agent", claims.agent},
-                                                {"expires", claims.expires_s}})
-                                      .dump_canonical());
+  Json json = Json::object({{"workspace", claims.workspace},
+                            {"write", claims.write},
+                            {"agent", claims.agent},
+                            {"expires", claims.expires_s}});
+  if (!claims.fingerprint.empty()) json.set("tls", claims.fingerprint);
+  std::string head = to_base64url(json.dump_canonical());
   Key key = key_of(seed_);
   Context context(EVP_MD_CTX_new());
   std::array<u8, kSignatureBytes> signature{};
@@ -139,7 +147,7 @@ Result<Claims> TokenKey::verify(const std::string& token, i64 now_s) const {
   if (!text) return refused("is not a token");
   Json json = TRY(Json::parse(*text));
   Claims claims{json["workspace"].as_string(), json["write"].as_bool(), json["agent"].as_string(),
-                json["expires"].as_int()};
+                json["expires"].as_int(), json["tls"].as_string()};
   if (claims.expires_s <= now_s) return refused("has expired");
   return claims;
 }

@@ -15,7 +15,13 @@ struct Claims {
   bool write = false;
   std::string agent;  // who it was given to, for the audit trail
   i64 expires_s = 0;  // seconds since 1970
+  // The server's certificate (fs/wire/tls.h), so that a mount needs nothing else to know it by; "":
+  // the server had none, or one that others vouch for.
+  std::string fingerprint;
 };
+
+// For whoever holds a token: the fingerprint in it, or "". Only the server can check the rest.
+std::string fingerprint_in(const std::string& token);
 
 // The store's signing key, a PEM file of mode 0600; made on first use.
 class TokenKey {
