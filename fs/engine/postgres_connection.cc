@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 
 namespace fs {
 
@@ -62,6 +64,54 @@ Options parse(const std::string& url) {
   return options;
 }
 
+// Whether all hosts are sockets or addresses of this machine.
+bool only_this_machine(const PQconninfoOption* options) {
+  std::string hosts;
+  for (const PQconninfoOption* one = options; one->keyword != nullptr; ++one) {
+    std::string_view keyword = one->keyword;
+    bool names_host = keyword == "host" || keyword == "hostaddr";
+    if (names_host && one->val != nullptr) hosts += std::string(one->val) + ",";
+  }
+  if (hosts.empty()) {
+    const char* given = std::getenv("PGHOST");
+    hosts = given == nullptr ? "" : given;
+  }
+  for (size_t at = 0; at < hosts.size();) {
+    size_t end = std::min(hosts.find(',', at), hosts.size());
+    std::string host = hosts.substr(at, end - at);
+    at = end + 1;
+    bool near = host.empty() || host[0] == '/' || host[0] == '@' || host == "localhost" ||
+                host == "::1" || host.starts_with("127.");
+    if (!near) return false;
+  }
+  return true;
+}
+
+bool says_any(const std::string& message, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return message.find(part) != message.npos; });
+}
+
+// Why no connection came up, when trying again would not help; else nullopt. The SQLSTATE of this
+// is not to be had, so libpq's words must do.
+std::optional<Error> lasting_refusal(const std::string& why) {
+  if (says_any(why, {"server does not support SSL"})) {
+    return Error(ErrorCode::kPermission,
+                 "the engine's server speaks no TLS; turn it on there (ssl=on), or add "
+                 "sslmode=disable to the URL on a network that you trust");
+  }
+  if (says_any(why, {"certificate verify failed", "does not match host name", "root certificate",
+                     "could not read root"})) {
+    return Error(ErrorCode::kPermission, "the engine's server does not prove who it is: " + why +
+                                             "; sslrootcert=FILE in the URL names the authority");
+  }
+  if (says_any(why, {"authentication failed", "does not exist", "no password supplied",
+                     "no pg_hba.conf entry", "invalid sslmode"})) {
+    return Error(ErrorCode::kPermission, "the engine's server refuses us: " + why);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int PgRows::size() const {
@@ -106,6 +156,10 @@ Result<std::unique_ptr<PgConnection>> PgConnection::open(const std::string& url,
   set("application_name", "agentfs");
   set("keepalives_idle", "5");
   set("tcp_user_timeout", "15000");
+  set("ssl_min_protocol_version", "TLSv1.3");
+  // libpq's own default, "prefer", gives in to whoever drops its question for TLS.
+  bool remote = !only_this_machine(options.get());
+  if (remote && std::getenv("PGSSLMODE") == nullptr) set("sslmode", "require");
   for (const PQconninfoOption* one = options.get(); one->keyword != nullptr; ++one) {
     if (one->val != nullptr) set(one->keyword, one->val);
   }
@@ -154,17 +208,11 @@ Status PgConnection::finish_connecting(i64 deadline_us) {
         TRY(wait(POLLOUT, deadline_us));
         break;
       default: {
-        std::string why = first_line(PQerrorMessage(connection_));
         // A server that starts or ends, or is not there, may be there in a moment; a refused user
-        // or a database that does not exist will not. The SQLSTATE of this is not to be had.
-        bool refused = why.find("authentication failed") != why.npos ||
-                       why.find("does not exist") != why.npos ||
-                       why.find("no password supplied") != why.npos ||
-                       why.find("no pg_hba.conf entry") != why.npos;
+        // or a database that does not exist will not.
+        std::string why = first_line(PQerrorMessage(connection_));
         broken_ = true;
-        if (refused) {
-          return Error(ErrorCode::kPermission, "the engine's server refuses us: " + why);
-        }
+        if (auto refused = lasting_refusal(why)) return *std::move(refused);
         return lost(why);
       }
     }

@@ -52,7 +52,9 @@ class PgRows {
 class PgConnection {
  public:
   // `url` is a PostgreSQL URI or keyword list; what it lacks comes from PGPASSWORD, PGPASSFILE and
-  // so on. Deadlines are of the machine's monotonic clock.
+  // so on. To a server on another machine TLS is a must unless `sslmode` (or PGSSLMODE) says
+  // otherwise; sslmode=verify-full with sslrootcert=FILE checks who it is, too. Deadlines are of
+  // the machine's monotonic clock.
   static base::Result<std::unique_ptr<PgConnection>> open(const std::string& url, i64 deadline_us);
   ~PgConnection();
   PgConnection(const PgConnection&) = delete;

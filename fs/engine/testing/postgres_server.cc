@@ -3,10 +3,13 @@
 #include "base/clock.h"
 #include "fs/engine/postgres_connection.h"
 
+#include <netinet/in.h>
 #include <pwd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 namespace fs::testing {
@@ -42,15 +45,30 @@ const passwd* other_user() {
   return user != nullptr ? user : ::getpwnam("nobody");
 }
 
+int free_port() {
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0) {
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  }
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
 }  // namespace
 
-Result<std::unique_ptr<PostgresServer>> PostgresServer::start() {
+Result<std::unique_ptr<PostgresServer>> PostgresServer::start(const std::string& certificate,
+                                                              const std::string& key) {
   std::string programs = find_programs();
   if (programs.empty()) {
     return Error(ErrorCode::kUnsupported, "no PostgreSQL here; install Debian's postgresql");
   }
   std::unique_ptr<PostgresServer> server(new PostgresServer(programs));
   TRY(server->make());
+  if (!certificate.empty()) TRY(server->give_certificate(certificate, key));
   TRY(server->start_again());
   return server;
 }
@@ -97,13 +115,35 @@ Status PostgresServer::make() {
   return Error(ErrorCode::kIo, "initdb failed: " + made.err);
 }
 
+Status PostgresServer::give_certificate(const std::string& certificate, const std::string& key) {
+  tcp_port_ = free_port();
+  for (const auto& [name, text] : {std::pair{"server.crt", certificate}, {"server.key", key}}) {
+    std::string path = place_ / "data/" + name;
+    TRY(base::write_file(path, text));
+    if (::chmod(path.c_str(), 0600) != 0) return base::errno_error(errno, path);
+    const passwd* user = ::geteuid() == 0 ? other_user() : nullptr;
+    if (user != nullptr && ::chown(path.c_str(), user->pw_uid, user->pw_gid) != 0) {
+      return base::errno_error(errno, "giving " + path + " away");
+    }
+  }
+  return {};
+}
+
 Status PostgresServer::start_again() {
   base::ProcessSpec spec;
   spec.cwd = "/";
-  spec.argv =
-      as_nobody({programs_ + "/postgres", "-D", place_ / "data", "-c",
-                 "unix_socket_directories=" + place_.path(), "-c", "listen_addresses=", "-c",
-                 "shared_buffers=16MB", "-c", "max_connections=40"});
+  spec.argv = as_nobody({programs_ + "/postgres", "-D", place_ / "data", "-c",
+                         "unix_socket_directories=" + place_.path(), "-c", "shared_buffers=16MB",
+                         "-c", "max_connections=40"});
+  auto say = [&](const std::string& setting) {
+    spec.argv.push_back("-c");
+    spec.argv.push_back(setting);
+  };
+  say(tcp_port_ == 0 ? "listen_addresses=" : "listen_addresses=127.0.0.1");
+  if (tcp_port_ != 0) {
+    if (tls_) say("ssl=on");
+    say("port=" + std::to_string(tcp_port_));
+  }
   base::Process::Options options;
   options.stdout_path = options.stderr_path = place_ / "log";
   process_ = std::make_unique<base::Process>(TRY(base::Process::start(spec, options)));
@@ -140,16 +180,26 @@ void PostgresServer::freeze(bool frozen) {
 }
 
 std::string PostgresServer::url(const std::string& options) const {
-  return "postgres://agentfs:" + password() + "@/postgres?host=" + place_.path() + options;
+  std::string port = tcp_port_ == 0 ? "" : "&port=" + std::to_string(tcp_port_);
+  return "postgres://agentfs:" + password() + "@/postgres?host=" + place_.path() + port + options;
 }
 
-std::string PostgresServer::new_store() {
+std::string PostgresServer::new_schema() {
   std::string name = "store" + std::to_string(++stores_);
   auto connection = PgConnection::open(url(""), in_seconds(10));
   if (connection.ok()) {
     (void)(*connection)->run(("CREATE SCHEMA " + name).c_str(), {}, in_seconds(10));
   }
-  return url("&options=-c%20search_path%3D" + name);
+  return "options=-c%20search_path%3D" + name;
+}
+
+std::string PostgresServer::new_store() {
+  return url("&" + new_schema());
+}
+
+std::string PostgresServer::new_store_over_tcp(const std::string& options) {
+  return "postgres://agentfs:" + password() + "@127.0.0.1:" + std::to_string(tcp_port_) +
+         "/postgres?" + new_schema() + options;
 }
 
 PostgresServer* shared_postgres(std::string& why) {
