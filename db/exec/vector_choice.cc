@@ -55,7 +55,7 @@ bool vector_fits(const RowPlan& plan, const Cx& cx) {
   if (mode == Session::Executor::kVector) return true;
   // Without an end that wants all rows, the first ones are wanted soon.
   bool all_rows = plan.aggregate != nullptr || plan.window != nullptr || plan.distinct ||
-                  (!plan.order.empty() && !plan.join->ordered);
+                  plan.all_wanted || (!plan.order.empty() && !plan.join->ordered);
   if (!all_rows) return false;
   f64 work = 0;
   for (const JoinLevel* level : plan.join->levels) work += level->path->setup;

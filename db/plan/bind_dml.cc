@@ -416,6 +416,21 @@ RowPlan* DmlBinder::target_scan(const Table* table, const sql::TargetTable& synt
   return rows;
 }
 
+namespace {
+
+// Is it cheaper to look for the rows in batches first, and then at each of those found again, than
+// to change rows where one scan stands? So it is where a scan meets rows that its filters turn
+// away.
+bool finds_rows_first(const RowPlan& rows) {
+  if (rows.limit != nullptr || rows.join->levels.size() != 1) return false;
+  const JoinLevel& level = *rows.join->levels[0];
+  if (level.source->kind != SourceKind::kTable || level.filters.empty()) return false;
+  return (level.path->kind == PathKind::kScan && level.path->index == nullptr) ||
+         level.path->kind == PathKind::kRowidRange;
+}
+
+}  // namespace
+
 bool DmlBinder::finish_scan(RowPlan* rows, FromPlan& from_plan,
                             const List<sql::OrderTerm>& order_by, const sql::Expr* limit,
                             const sql::Expr* offset, Scope* scope, DmlPlan* plan) {
@@ -446,6 +461,7 @@ bool DmlBinder::finish_scan(RowPlan* rows, FromPlan& from_plan,
   rows->join = binder_.plan_join(from_plan, nullptr, &rows->out, false, rows);
   if (rows->join == nullptr) return false;
   plan->scan = rows;
+  rows->all_wanted = finds_rows_first(*rows);
   plan->one_row = rows->join->levels.size() == 1 && rows->join->levels[0]->path->one_row;
   return true;
 }
