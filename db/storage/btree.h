@@ -270,6 +270,8 @@ class Cursor {
   bool compare(const Page& page, u32 index, const KeyProbe& probe, int* answer);
   bool is_on_leaf(const KeyProbe& probe, int* answer);
   bool search_page(const KeyProbe& probe, bool* failed);
+  template <FirstColumn::Kind kind>
+  bool search_cells(const KeyProbe& probe, bool* failed);
   Hit transfer(u32 offset, u8* out, const u8* in, u32 bytes);
   Hit put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail);
   Hit ready_to_write();

@@ -313,15 +313,27 @@ bool Cursor::is_on_leaf(const KeyProbe& probe, int* answer) {
 }
 
 // Binary search on the page on top: the first row not before the key. True: it equals the key, and
-// the cursor is on it.
-bool Cursor::search_page(const KeyProbe& probe, bool* failed) {
+// the cursor is on it. Most comparisons end at the first column of a short record, looked at in
+// place.
+template <FirstColumn::Kind kind>
+inline bool Cursor::search_cells(const KeyProbe& probe, bool* failed) {
   const Page& page = *top().page;
+  const FirstColumn& first = probe.first();
+  const u32 short_bytes = std::min<u32>(page.max_local, 0x7f);
+  const u8* const end = page.data + usable_;
   u32 low = 0;
   u32 high = page.cell_count;
   while (low < high) {
     const u32 middle = (low + high) / 2;
     int answer;
-    if (!compare(page, middle, probe, &answer)) {
+    const u8* c = page.cell_at(middle) + page.child_bytes;
+    const u32 size = *c;
+    bool decided = false;
+    if constexpr (kind != FirstColumn::Kind::kAnything) {
+      if (size <= short_bytes && c + 1 + size <= end) [[likely]]
+        decided = first.compare<kind>({c + 1, size}, &answer);
+    }
+    if (!decided && !compare(page, middle, probe, &answer)) {
       *failed = true;
       return false;
     }
@@ -338,6 +350,17 @@ bool Cursor::search_page(const KeyProbe& probe, bool* failed) {
   }
   top().index = low;
   return false;
+}
+
+bool Cursor::search_page(const KeyProbe& probe, bool* failed) {
+  switch (probe.first().kind()) {
+    case FirstColumn::Kind::kInteger:
+      return search_cells<FirstColumn::Kind::kInteger>(probe, failed);
+    case FirstColumn::Kind::kText:
+      return search_cells<FirstColumn::Kind::kText>(probe, failed);
+    default:
+      return search_cells<FirstColumn::Kind::kAnything>(probe, failed);
+  }
 }
 
 Seek Cursor::seek(const KeyProbe& probe) {

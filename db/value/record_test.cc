@@ -1,6 +1,7 @@
 #include "db/value/record.h"
 
 #include "base/random.h"
+#include "db/value/first_column.h"
 
 #include <gtest/gtest.h>
 
@@ -125,6 +126,42 @@ TEST(Record, ABuilderMakesOneRecordAfterAnother) {
   EXPECT_TRUE(values[1].is_real());
   EXPECT_TRUE(values[2].is_real());
   EXPECT_TRUE(values[3].is_null());
+}
+
+// What the look at a record in place decides is what compare_record() says.
+TEST(Record, TheFirstColumnsDecideAsTheWholeRecord) {
+  base::Rng rng(11);
+  u32 decided = 0;
+  for (int i = 0; i < 200000; ++i) {
+    std::vector<Value> row, key;
+    const size_t columns = 1 + rng.below(3);
+    for (size_t c = 0; c < columns; ++c) row.push_back(random_value(rng));
+    for (size_t c = 0; c < 1 + rng.below(columns); ++c)
+      key.push_back(rng.below(3) == 0 ? random_value(rng) : row[c]);
+    KeyInfo info;
+    for (size_t c = 0; c < rng.below(4); ++c)
+      info.columns.push_back({&kBinary, rng.below(2) == 0, false});
+    std::string record;
+    encode_record(row, record);
+    const size_t size = record.size();
+    record.append(8, '\xff');  // what may be read behind it decides nothing
+    const base::ByteView stored = base::as_bytes(record).first(size);
+    const int tie = static_cast<int>(rng.below(3)) - 1;
+    const FirstColumn first(key, info, tie);
+    int answer = 0;
+    bool known = false;
+    if (first.kind() == FirstColumn::Kind::kInteger)
+      known = first.compare<FirstColumn::Kind::kInteger>(stored, &answer);
+    if (first.kind() == FirstColumn::Kind::kText)
+      known = first.compare<FirstColumn::Kind::kText>(stored, &answer);
+    if (!known) continue;
+    ++decided;
+    const int order = compare_record(std::string_view(record).substr(0, size), key, info);
+    const int expected = order != 0 ? order : tie;
+    ASSERT_EQ(answer < 0, expected < 0) << i;
+    ASSERT_EQ(answer > 0, expected > 0) << i;
+  }
+  EXPECT_GT(decided, 30000u);
 }
 
 }  // namespace
