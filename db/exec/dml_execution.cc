@@ -27,6 +27,9 @@ DmlExecution::DmlExecution(const DmlPlan& plan, Cx& cx) : plan_(plan), writer_(*
   for (int at : plan.targets) {
     if (at >= 0) given[static_cast<size_t>(at)] = true;
   }
+  // Whatever rowid is chosen goes into its column.
+  if (const int rowid = writer_.table().rowid_column; rowid >= 0)
+    given[static_cast<size_t>(rowid)] = true;
   gives_all_ = std::find(given.begin(), given.end(), false) == given.end();
 }
 

@@ -96,6 +96,7 @@ bool TableWriter::open() {
   has_constraints_ = !plan_.checks.empty();
   for (const Column& column : table.columns)
     has_constraints_ |= column.not_null || column.strict != StrictType::kNone;
+  list_fields();
   if (table.kind != TableKind::kTable) return true;
   Store* store = cx_.session.databases[static_cast<size_t>(plan_.database)]->store.get();
   if (table.without_rowid) {
@@ -116,6 +117,24 @@ bool TableWriter::open() {
   return true;
 }
 
+void TableWriter::list_fields() {
+  const Table& table = *plan_.table;
+  fields_.clear();
+  virtual_.clear();
+  auto add = [&](int column) {
+    fields_.push_back({column, table.columns[static_cast<size_t>(column)].affinity,
+                       column == table.rowid_column});
+  };
+  if (table.kind != TableKind::kTable) {
+    for (size_t i = 0; i < table.columns.size(); ++i) add(static_cast<int>(i));
+    return;
+  }
+  for (int column : table.record_columns) add(column);
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.columns[i].record_at < 0) virtual_.push_back(static_cast<int>(i));
+  }
+}
+
 void TableWriter::close() {
   cursor_.close();
   trees_.clear();
@@ -132,13 +151,13 @@ bool TableWriter::show(const Value* row) {
 
 void TableWriter::complete(Value* row) {
   const Table& table = *plan_.table;
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    if (static_cast<int>(i) == table.rowid_column) {
-      row[i] = row[table.columns.size()];
-      continue;
+  for (const Field& field : fields_) {
+    Value& value = row[field.column];
+    if (field.is_rowid) {
+      value = row[table.columns.size()];
+    } else if (!has_affinity(value, field.affinity)) {
+      apply_affinity(value, field.affinity);
     }
-    const Affinity affinity = table.columns[i].affinity;
-    if (!has_affinity(row[i], affinity)) apply_affinity(row[i], affinity);
   }
   if (plan_.generated.empty()) return;
   show(row);
@@ -330,15 +349,14 @@ void TableWriter::fail_conflict(const Conflict& conflict) {
 }
 
 ByteView TableWriter::table_record(const Value* row) {
-  const Table& table = *plan_.table;
   record_.clear();
-  for (int column : table.record_columns) {
-    if (column == table.rowid_column) {
+  for (const Field& field : fields_) {
+    if (field.is_rowid) {
       record_.add_null();
-    } else if (table.columns[static_cast<size_t>(column)].affinity == Affinity::kReal) {
-      record_.add_real_column(row[column]);
+    } else if (field.affinity == Affinity::kReal) {
+      record_.add_real_column(row[field.column]);
     } else {
-      record_.add(row[column]);
+      record_.add(row[field.column]);
     }
   }
   return base::as_bytes(record_.finish());
@@ -536,25 +554,27 @@ bool TableWriter::read_here(std::vector<Value>* row) {
 bool TableWriter::decode_row(std::string_view record, i64 rowid, bool keep,
                              std::vector<Value>* row) {
   const Table& table = *plan_.table;
-  view_.reset(record);
   row->resize(width() + 1);
-  for (size_t i = 0; i < width(); ++i) {
-    const Column& column = table.columns[i];
-    Value& to = (*row)[i];
-    if (static_cast<int>(i) == table.rowid_column) {
+  Value* const values = row->data();
+  const bool utf16 = encoding() != Encoding::kUtf8;
+  RecordWalk walk(record);
+  for (const Field& field : fields_) {
+    Value& to = values[field.column];
+    const bool present = walk.next(to);
+    if (field.is_rowid) {
       to.set_integer(rowid);
       continue;
     }
-    if (column.record_at < 0) {
-      to.set_null();
-      continue;
+    if (!present) {
+      to = table.columns[static_cast<size_t>(field.column)].added_default;
+    } else if (utf16) [[unlikely]] {
+      text_from_stored(to, encoding());
     }
-    if (!view_.column(column.record_at, to)) to = column.added_default;
-    if (column.affinity == Affinity::kReal && to.is_integer()) {
+    if (field.affinity == Affinity::kReal && to.is_integer())
       to.set_real(static_cast<f64>(to.raw_integer()));
-    }
     if (keep) to.keep();
   }
+  for (int column : virtual_) values[column].set_null();
   row->back().set_null();
   if (!table.without_rowid) row->back().set_integer(rowid);
   if (table.has_virtual_columns) {

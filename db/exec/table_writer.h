@@ -24,7 +24,6 @@ class TableWriter {
  public:
   TableWriter(const WritePlan& plan, Cx& cx) : plan_(plan), cx_(cx) {
     record_.set_encoding(encoding());
-    view_.set_encoding(encoding());
   }
   Encoding encoding() const { return cx_.session.encoding; }
 
@@ -76,6 +75,13 @@ class TableWriter {
     std::unique_ptr<IndexOrder> order;
     Cursor cursor;
   };
+  // What every row asks about a column, close together.
+  struct Field {
+    int column = 0;
+    Affinity affinity = Affinity::kNone;
+    bool is_rowid = false;
+  };
+  void list_fields();
   bool index_values(const IndexTree& tree, const Value* row, std::vector<Value>* out,
                     bool* applies);
   void primary_key(const Value* row, std::vector<Value>* key) const;
@@ -99,7 +105,8 @@ class TableWriter {
   std::unique_ptr<IndexOrder> primary_order_;
   std::vector<std::unique_ptr<IndexTree>> trees_;
   RecordBuilder record_;
-  RecordView view_;
+  std::vector<Field> fields_;  // the record's columns, in its order
+  std::vector<int> virtual_;   // columns that are in no record
   std::string row_bytes_;
   std::vector<Value> scratch_, scratch_key_, old_key_;
   bool open_ = false;

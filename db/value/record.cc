@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "db/value/utf16.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace db {
@@ -152,70 +153,68 @@ void text_from_stored(Value& value, Encoding encoding) {
   value = Value::text(utf16_to_utf8(value.bytes(), encoding));
 }
 
-void RecordBuilder::add_type(u64 type) {
-  if (type < 0x80) {
-    header_.push_back(static_cast<char>(type));
-    return;
-  }
+void RecordBuilder::add_long_type(u64 type) {
   u8 varint[9];
-  header_.append(reinterpret_cast<char*>(varint), static_cast<size_t>(put_varint(varint, type)));
-}
-
-// Where the next body goes; there is room for `bytes` and for a whole word.
-u8* RecordBuilder::room(size_t bytes) {
-  if (out_.size() < end_ + bytes + sizeof(u64)) [[unlikely]]
-    out_.resize((end_ + bytes + sizeof(u64)) * 2);
-  return out_.data() + end_;
+  const int bytes = put_varint(varint, type);
+  for (int i = 0; i < bytes; ++i) add_type(varint[i]);
 }
 
 void RecordBuilder::add_bytes(u64 type, std::string_view bytes) {
-  add_type(type);
+  if (type < 0x80) [[likely]]
+    add_type(static_cast<u8>(type));
+  else
+    add_long_type(type);
   if (!bytes.empty()) std::memcpy(room(bytes.size()), bytes.data(), bytes.size());
   end_ += bytes.size();
 }
 
-void RecordBuilder::add(const Value& value) {
-  const u64 type = serial_type_of(value);
-  if (type >= 12) {
-    if (encoding_ != Encoding::kUtf8 && value.is_text()) [[unlikely]] {
-      const std::string text = utf8_to_utf16(value.bytes(), encoding_);
-      return add_bytes(13 + 2 * static_cast<u64>(text.size()), text);
-    }
-    return add_bytes(type, value.bytes());
-  }
-  header_.push_back(static_cast<char>(type));
-  const u32 bytes = serial_type_size(type);
-  if (bytes == 0) return;
-  // A real's bits lie where an integer does. The word's low bytes come first once it is turned
-  // round.
-  const u64 word = __builtin_bswap64(static_cast<u64>(value.raw_integer()) << (64 - 8 * bytes));
-  std::memcpy(room(sizeof word), &word, sizeof word);
-  end_ += bytes;
+void RecordBuilder::add_bytes(const Value& value) {
+  const std::string_view bytes = value.bytes();
+  if (value.is_blob()) return add_bytes(12 + 2 * u64{bytes.size()}, bytes);
+  if (encoding_ == Encoding::kUtf8) [[likely]]
+    return add_bytes(13 + 2 * u64{bytes.size()}, bytes);
+  const std::string text = utf8_to_utf16(bytes, encoding_);
+  add_bytes(13 + 2 * u64{text.size()}, text);
 }
 
 void RecordBuilder::add_real_column(const Value& value) {
   i64 whole = 0;
   if (value.is_real() && real_is_integer(value.raw_real(), &whole)) {
-    add(Value::integer(whole));
+    add_integer(whole);
   } else {
     add(value);
   }
 }
 
 std::string_view RecordBuilder::finish() {
-  size_t total = header_.size() + 1;
-  if (total > 127) total = header_.size() + static_cast<size_t>(varint_size(header_.size() + 2));
-  if (total > kHeaderRoom) {  // hundreds of columns
-    room(total);
-    std::memmove(out_.data() + total, out_.data() + kHeaderRoom, end_ - kHeaderRoom);
-    end_ += total - kHeaderRoom;
+  const size_t types = types_end_ - kHeaderSlack;
+  size_t total = types + 1;
+  if (total > 127) total = types + static_cast<size_t>(varint_size(types + 2));
+  if (total > kHeaderRoom - kHeaderSlack) [[unlikely]] {  // hundreds of columns
+    room(total + kHeaderSlack);
+    const size_t to = total + kHeaderSlack;
+    std::memmove(out_.data() + to, out_.data() + kHeaderRoom, end_ - kHeaderRoom);
+    end_ = end_ - kHeaderRoom + to;
+    put_header(out_.data() + to, types, total);
+    return {reinterpret_cast<const char*>(out_.data() + kHeaderSlack), end_ - kHeaderSlack};
   }
-  const size_t from = total > kHeaderRoom ? 0 : kHeaderRoom - total;
   room(0);
-  u8* at = out_.data() + from;
-  at += put_varint(at, total);
-  std::memcpy(at, header_.data(), header_.size());
+  put_header(out_.data() + kHeaderRoom, types, total);
+  const size_t from = kHeaderRoom - total;
   return {reinterpret_cast<const char*>(out_.data() + from), end_ - from};
+}
+
+// The header, `total` bytes, right before `end`: its size, then the serial types, in blocks from
+// the last to the first. What the first one has too many lies below the header on both sides.
+void RecordBuilder::put_header(u8* end, size_t types, size_t total) {
+  const u8* from = types_.data() + types_end_;
+  u8* to = end;
+  for (size_t left = types; left > 0; left -= std::min(left, kHeaderSlack)) {
+    from -= kHeaderSlack;
+    to -= kHeaderSlack;
+    std::memcpy(to, from, kHeaderSlack);
+  }
+  put_varint(end - total, total);
 }
 
 void encode_record(std::span<const Value> values, std::string& out, Encoding encoding) {

@@ -10,6 +10,8 @@
 #include "db/value/value.h"
 #include "db/value/varint.h"
 
+#include <bit>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,29 +52,111 @@ bool real_as_integer(Value& value);
 // behind room for the header, which finish() puts right before them.
 class RecordBuilder {
  public:
+  RecordBuilder() : types_(kHeaderRoom), out_(2 * kHeaderRoom) {}
   // Of the text in the record; what is added is UTF-8.
   void set_encoding(Encoding encoding) { encoding_ = encoding; }
   void clear() {
-    header_.clear();
+    types_end_ = kHeaderSlack;
     end_ = kHeaderRoom;
   }
-  void add(const Value& value);
+  void add(const Value& value) {
+    switch (value.type()) {
+      case Type::kNull:
+        return add_null();
+      case Type::kInteger:
+        return add_integer(value.raw_integer());
+      case Type::kReal:
+        return add_word(7, 8, std::bit_cast<u64>(value.raw_real()));
+      default:
+        return add_bytes(value);
+    }
+  }
   // As add(), for a column of REAL affinity (see real_as_integer).
   void add_real_column(const Value& value);
-  void add_null() { header_.push_back(0); }
+  void add_null() { add_type(0); }
+  void add_integer(i64 value) {
+    const u64 bits = static_cast<u64>(value);
+    if (bits < 2) return add_type(static_cast<u8>(8 + bits));
+    // The bytes that hold the bits below the sign, and the sign.
+    const int wide = 64 - std::countl_zero(value < 0 ? ~bits : bits);
+    const u8 type = wide < 32 ? static_cast<u8>(wide / 8 + 1) : wide < 48 ? 5 : 6;
+    add_word(type, serial_type_size(type), bits);
+  }
   // The record of all that was added since clear(), once; good until the next clear().
   std::string_view finish();
 
  private:
   static constexpr size_t kHeaderRoom = 256;
-  void add_type(u64 type);
+  static constexpr size_t kHeaderSlack = 16;  // finish() copies blocks of this many bytes
+  void add_type(u8 type) {
+    if (types_end_ == types_.size()) [[unlikely]]
+      types_.resize(2 * types_.size());
+    types_[types_end_++] = type;
+  }
+  void add_long_type(u64 type);
+  // The low `bytes` bytes of a word. They come first once it is turned round.
+  void add_word(u8 type, u32 bytes, u64 word) {
+    add_type(type);
+    word = __builtin_bswap64(word << (64 - 8 * bytes));
+    std::memcpy(room(sizeof word), &word, sizeof word);
+    end_ += bytes;
+  }
+  void put_header(u8* end, size_t types, size_t total);
+  void add_bytes(const Value& value);
   void add_bytes(u64 type, std::string_view bytes);
-  u8* room(size_t bytes);
+  // Where the next body goes; there is room for `bytes` and for a whole word.
+  u8* room(size_t bytes) {
+    if (out_.size() < end_ + bytes + sizeof(u64)) [[unlikely]]
+      out_.resize((end_ + bytes + sizeof(u64)) * 2);
+    return out_.data() + end_;
+  }
 
-  std::string header_;   // serial types
+  std::vector<u8> types_;  // kHeaderSlack bytes, then serial types
+  size_t types_end_ = kHeaderSlack;
   std::vector<u8> out_;  // kHeaderRoom, then the bodies
   size_t end_ = kHeaderRoom;
   Encoding encoding_ = Encoding::kUtf8;
+};
+
+// Reads a record's columns one after the other, all of them or the first ones.
+class RecordWalk {
+ public:
+  explicit RecordWalk(std::string_view record)
+      : at_(reinterpret_cast<const u8*>(record.data())), end_(at_ + record.size()) {
+    u64 header = 0;
+    const int bytes = record.empty() ? 0 : get_varint_checked(at_, end_, &header);
+    if (bytes == 0 || header > record.size() || header < static_cast<u64>(bytes)) header = 0;
+    body_ = header_end_ = at_ + header;
+    at_ += header == 0 ? 0 : bytes;
+  }
+  // The next column, borrowed. False, and `out` as it was: the record has no more, or is malformed.
+  bool next(Value& out) {
+    if (at_ >= header_end_) return false;
+    u64 type = *at_;
+    int bytes = 1;
+    if (type >= 0x80) [[unlikely]]
+      bytes = get_varint_checked(at_, header_end_, &type);
+    const u64 size = type < 12 ? serial_type_size(type) : (type - 12) / 2;
+    if (bytes == 0 || size > static_cast<u64>(end_ - body_)) [[unlikely]] {
+      at_ = header_end_;
+      return false;
+    }
+    at_ += bytes;
+    if (type >= 12) {
+      out.set_borrowed((type & 1) != 0 ? Type::kText : Type::kBlob,
+                       reinterpret_cast<const char*>(body_), size);
+    } else {
+      decode_serial(type, body_, out);
+    }
+    body_ += size;
+    return true;
+  }
+
+ private:
+  const u8* at_;
+  const u8* end_;
+  const u8* header_end_;
+  const u8* body_;
 };
 
 class RecordView {
