@@ -56,7 +56,8 @@ inline i64 decode_integer(u64 type, const u8* p) {
 
 }  // namespace
 
-inline void RowDecoder::put(const Item& item, u32 at, u64 type, const u8* body, sql::Arena* arena) {
+[[gnu::always_inline]] inline void RowDecoder::put(const Item& item, u32 at, u64 type,
+                                                   const u8* body, sql::Arena* arena) {
   Vector& to = *item.to;
   if (type >= 12) {
     u32 size = static_cast<u32>((type - 12) / 2);
@@ -90,38 +91,44 @@ inline void RowDecoder::put(const Item& item, u32 at, u64 type, const u8* body, 
 
 void RowDecoder::decode(u32 at, i64 rowid, std::string_view record, sql::Arena* arena) const {
   for (Vector* to : rowids_) to->set_integer(at, rowid);
-  if (items_.empty()) return;
-  const u8* data = reinterpret_cast<const u8*>(record.data());
-  u64 header = 0;
-  int n = get_varint_checked(data, data + record.size(), &header);
-  if (n == 0 || header > record.size()) header = 0;
-  const u8* from = data + n;
-  const u8* header_end = data + header;
-  u64 body = header;
+  const Item* item = items_.data();
+  const Item* const last = item + items_.size();
+  if (item == last) return;
+  const u8* const data = reinterpret_cast<const u8*>(record.data());
+  const u8* const end = data + record.size();
+  u64 header = record.empty() ? 0 : *data;
+  int bytes = 1;
+  if (header >= 0x80) [[unlikely]]
+    bytes = get_varint_checked(data, end, &header);
+  if (bytes == 0 || header > record.size()) header = 0;
+  const u8* from = data + bytes;
+  const u8* const header_end = data + header;
+  const u8* body = header_end;
   int place = 0;
-  auto item = items_.begin();
-  while (from < header_end && item != items_.end()) {
+  while (from < header_end) {
     u64 type = *from;
     u64 size = 0;
     if (type < 0x80) [[likely]] {
       ++from;
       size = kSmallSizes[type];
     } else {
-      int bytes = get_varint_checked(from, header_end, &type);
+      bytes = get_varint_checked(from, header_end, &type);
       if (bytes == 0) break;
       from += bytes;
       size = (type - 12) / 2;
     }
-    if (item->place == place) {
-      if (body + size > record.size()) break;  // malformed: NULLs, as in RecordView
-      for (; item != items_.end() && item->place == place; ++item) {
-        put(*item, at, type, data + body, arena);
-      }
+    if (item->place == place++) {
+      if (size > static_cast<u64>(end - body)) break;  // malformed: NULLs, as in RecordView
+      do {
+        put(*item++, at, type, body, arena);
+        if (item == last) return;
+      } while (item->place == place - 1);
+    } else if (size > static_cast<u64>(end - body)) [[unlikely]] {
+      break;
     }
     body += size;
-    ++place;
   }
-  for (; item != items_.end(); ++item) {
+  for (; item != last; ++item) {
     if (item->missing->is_null()) item->to->set_null(at);
     if (item->missing->is_integer()) {
       item->to->set_integer(at, item->missing->raw_integer());
