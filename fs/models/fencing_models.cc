@@ -2,6 +2,7 @@
 // 4 runs the log rules of the engine.
 #include "fs/engine/memory_engine.h"
 #include "fs/models/registry.h"
+
 #include <algorithm>
 
 namespace fs::models {

@@ -1,5 +1,5 @@
-// Models 24 to 26: what a kernel waits for, forgets at a deadline, and locks. 24 and 25 are the rules
-// of fs/client in small; 26 runs LockTable through the serialiser's requests.
+// Models 24 to 26: what a kernel waits for, forgets at a deadline, and locks. 24 and 25 are the
+// rules of fs/client in small; 26 runs LockTable through the serialiser's requests.
 #include "fs/models/registry.h"
 #include "fs/state/lock_table.h"
 
@@ -266,7 +266,8 @@ class LocksAndSessions {
     u8 steps = 0;
   };
   explicit LocksAndSessions(int mutant) {
-    activate(mutant, {Mutant::kConflictIgnored, Mutant::kLocksOutliveSession, Mutant::kReleaseTakesAll});
+    activate(mutant,
+             {Mutant::kConflictIgnored, Mutant::kLocksOutliveSession, Mutant::kReleaseTakesAll});
   }
   State initial() const { return {}; }
   template <class Emit>

@@ -2,6 +2,7 @@
 // restarts. 11 runs the log rules of the engine; the others are the rules of fs/store in small.
 #include "fs/engine/memory_engine.h"
 #include "fs/models/registry.h"
+
 #include <algorithm>
 
 namespace fs::models {
@@ -97,9 +98,7 @@ class FlushPipeline {
     u8 repeats = 0;
     u8 regress = 0;
   };
-  explicit FlushPipeline(int mutant) : mutant_(mutant) {
-    activate(mutant, {Mutant::kGapAllowed});
-  }
+  explicit FlushPipeline(int mutant) : mutant_(mutant) { activate(mutant, {Mutant::kGapAllowed}); }
   State initial() const {
     State s;
     (void)s.log.fence(1);

@@ -207,9 +207,11 @@ std::optional<StoryLine> tell_rest(const Event& event) {
                 "frozen, " + std::to_string(body["gates"].as_int()) + " gates sealed");
   }
   if (event.type == "decision.decided") {
-    return line(
-        Tone::kPlain, id,
-        body["choice"].as_string() + "  (reopens when " + body["trigger"].as_string() + ")");
+    const std::string& choice = body["choice"].as_string();
+    const std::string& was = body["was"].as_string();
+    const std::string again = was.empty() ? "" : was == choice ? "kept: " : "changed: ";
+    return line(again == "changed: " ? Tone::kWarn : Tone::kPlain, id,
+                again + choice + "  (reopens when " + body["trigger"].as_string() + ")");
   }
   if (event.type == "decision.open" && body.has("task")) {
     return line(Tone::kWarn, id, "asks: " + first_line(body["question"].as_string()));

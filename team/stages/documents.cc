@@ -309,6 +309,22 @@ Result<EscalationDoc> escalation_from_json(const Json& json) {
   return out;
 }
 
+Result<RevisionDoc> revision_from_json(const Json& json) {
+  Reader in(json, "decision.json");
+  RevisionDoc out;
+  out.choice = in.need("choice");
+  out.why = in.need("why");
+  out.trigger = in.need("trigger");
+  const Json& work = in.object("work");
+  TRY(in.status());
+  if (work.is_null()) return out;
+  Reader task(work, "the work");
+  out.task_title = task.need("title");
+  out.task_brief = task.need("brief");
+  TRY(task.status());
+  return out;
+}
+
 Result<std::vector<MutantDoc>> mutants_from_json(const Json& json) {
   return only_list<MutantDoc>(json, "mutants.json", "mutants", "a mutant", [](Reader& m) {
     return MutantDoc{m.need("id"),     m.need("criterion"), m.need("file"),

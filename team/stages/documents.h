@@ -98,6 +98,13 @@ struct EscalationDoc {
 };
 base::Result<EscalationDoc> escalation_from_json(const base::Json& json);
 
+// A decision of the design that production reopened, decided again.
+struct RevisionDoc {
+  std::string choice, why, trigger;
+  std::string task_title, task_brief;  // the work, when the choice is another one
+};
+base::Result<RevisionDoc> revision_from_json(const base::Json& json);
+
 struct MutantDoc {
   std::string id, criterion, file, search, replace, why;
 };

@@ -7,6 +7,7 @@
 #include "team/stages/attempt.h"
 #include "team/stages/gating.h"
 #include "team/stages/prompts.h"
+#include "team/stages/revisit.h"
 #include "team/stages/verify.h"
 
 #include <algorithm>
@@ -176,7 +177,8 @@ class Operation {
   // True: the deployment serves and survives. The incidents to work on are in `found`.
   Result<bool> roll_out(const Rollout& rollout, std::vector<Incident>& found);
   Result<bool> mend(const Incident& incident);
-  base::Status revisit_decisions(const std::string& deployment);
+  // What its last deployment measured, or null.
+  const Json& measured() const { return operation_; }
   void resolved(const Incident& incident) { book_.resolve(incident.id); }
 
  private:
@@ -195,7 +197,6 @@ class Operation {
   Builder& builder_;
   std::vector<Fault> faults_;
   IncidentBook book_;
-  std::set<std::string> revisited_;
   Json operation_;  // of the last deployment
 };
 
@@ -208,6 +209,7 @@ Result<bool> Operation::roll_out(const Rollout& rollout, std::vector<Incident>& 
            Json::object(
                {{"artifact", rollout.artifact}, {"canary", true}, {"current", rollout.current}})));
   TRY(move("starting"));
+  operation_ = Json();
   Json served = TRY(serve(engine_, rollout, faults_));
   if (served.has("failed")) {
     TRY(move("rolled_back", Json::object({{"why", served["failed"]}})));
@@ -250,34 +252,6 @@ base::Status Operation::record_faults(const Rollout& rollout, const Json& played
     if (broke.empty()) continue;
     note(incident_signature(f["kind"].as_string(), stack_of(f), broke), incident_text(f, faults_),
          found);
-  }
-  return {};
-}
-
-// Usage and cost, held against what the design said would reopen its decisions.
-base::Status Operation::revisit_decisions(const std::string& deployment) {
-  Json measured = TRY(engine_.main.once(
-      {.key = "measured." + deployment,
-       .kind = "ops.measured",
-       .cls = EffectClass::kPure,
-       .request = Json(deployment)},
-      [&]() -> Result<Json> {
-        Json out = Json::object();
-        for (const auto& [metric, value] : measured_from(operation_)) out.set(metric, value);
-        const auto spent = static_cast<f64>(engine_.ledger.state().spent_nusd());
-        out.set("cost", spent / 1e9);
-        out.set("budget", 100 * spent / static_cast<f64>(engine_.config.budget_nusd));
-        return out;
-      }));
-  Measured values;
-  for (const auto& [metric, value] : measured.members()) values[metric] = value.as_double();
-  for (const DecisionDoc& decision : engine_.design.decisions) {
-    std::optional<Trigger> trigger = parse_trigger(decision.trigger);
-    std::string why = trigger ? fired(*trigger, values) : "";
-    if (why.empty() || !revisited_.insert(decision.id).second) continue;
-    TRY(engine_.main.emit(
-        "decision.revisited",
-        Json::object({{"id", decision.id}, {"because", why}, {"deployment", deployment}})));
   }
   return {};
 }
@@ -368,36 +342,57 @@ Result<bool> Operation::mend(const Incident& incident) {
   return builder_.merged(task.id) && TRY(verify(engine_, builder_));
 }
 
+// Carries changed decisions into the product. False: what was merged does not meet the criteria.
+Result<bool> follow(Engine& engine, Builder& builder, Revisits& revisits,
+                    const std::vector<TaskDoc>& changes) {
+  for (const TaskDoc& task : changes) TRY(builder.propose(task));
+  TRY(builder.run(Stage::kOperate));
+  const bool good = TRY(verify(engine, builder));
+  for (const TaskDoc& task : changes) {
+    if (!builder.merged(task.id)) TRY(revisits.withdraw(task));
+  }
+  return good;
+}
+
+base::Status move_artifact(Engine& engine, const Rollout& rollout, const char* to) {
+  return engine.main.emit(
+      std::string("artifact.") + to,
+      Json::object({{"id", rollout.artifact}, {"deployment", rollout.deployment}}));
+}
+
 }  // namespace
 
 Result<bool> operate(Engine& engine, Builder& builder) {
   if (engine.spec.interface.serve.empty()) return true;
   std::string spec_text = TRY(base::read_file(engine.path("spec.json")));
   Operation operation(engine, builder, TRY(ask_for_faults(engine, spec_text)));
+  Revisits revisits(engine);
   int mends = 0;
   Rollout rollout;
+  std::optional<Rollout> released;
   for (int version = 1;; ++version) {
     rollout.artifact = "A" + std::to_string(version);
     rollout.deployment = "D" + std::to_string(version);
     TRY(seal_artifact(engine, rollout.artifact));
     std::vector<Incident> found;
     const bool good = TRY(operation.roll_out(rollout, found));
-    TRY(operation.revisit_decisions(rollout.deployment));
-    if (good) {
-      TRY(engine.main.emit(
-          "artifact.released",
-          Json::object({{"id", rollout.artifact}, {"deployment", rollout.deployment}})));
-      return true;
-    }
-    TRY(engine.main.emit("artifact.retired", Json::object({{"id", rollout.artifact}})));
-    if (found.empty()) return false;  // the same again, and nobody mended it
+    const std::vector<TaskDoc> changes =
+        TRY(revisits.after(rollout.deployment, operation.measured()));
+    TRY(move_artifact(engine, rollout, good ? "released" : "retired"));
+    if (good && released) TRY(move_artifact(engine, *released, "retired"));
+    if (good) released = rollout;
+    if (good && changes.empty()) return true;
+    if (!good && found.empty()) return false;  // the same again, and nobody mended it
     for (const Incident& incident : found) {
       if (++mends > kMendsMax || !TRY(operation.mend(incident))) return false;
       TRY(engine.main.emit("incident.resolved",
                            Json::object({{"id", incident.id}, {"commit", engine.head}})));
       operation.resolved(incident);
     }
-    rollout.current = rollout.artifact;
+    const std::string before = engine.head;
+    if (!changes.empty() && !TRY(follow(engine, builder, revisits, changes))) return false;
+    if (good && engine.head == before) return true;
+    rollout.current = released ? released->artifact : rollout.artifact;
   }
 }
 

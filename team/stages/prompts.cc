@@ -163,6 +163,24 @@ reported unmet. person: the run waits for the answer to your question, put into 
 )";
 }
 
+std::string revision_brief(const DecisionDoc& decision, const std::string& because,
+                           const Measured& measured) {
+  std::string out = "Production reopened decision " + decision.id + ": " + because + ".\n" +
+                    decision.question + "\nOptions: " + joined(decision.options) +
+                    "\nChosen: " + decision.choice + ", because " + decision.why +
+                    "\nIt was to be looked at again when: " + decision.trigger + "\nMeasured:\n";
+  for (const auto& [metric, value] : measured) {
+    out += "  " + metric + " " + base::Json(value).dump() + "\n";
+  }
+  return out + R"(Decide again. Write decision.json:
+{"choice": "one of the options", "why": "...", "trigger": "when to look again",
+ "work": {"title": "...", "brief": "..."}}
+Keep the choice when the numbers do not speak against it; then leave out "work" and name a trigger
+that does not fire on these numbers. Another choice needs "work": what a coder must change. Contract
+files stay as they are, and every criterion must still be met.
+)";
+}
+
 std::string review_brief(const TaskDoc& task, const SpecDoc& spec, const std::string& diff,
                          const std::string& evidence) {
   std::string out = "Review the change for '" + task.title + "'.\nCriteria:\n";

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "team/core/evidence.h"
+#include "team/ops/triggers.h"
 #include "team/stages/documents.h"
 
 #include <string>
@@ -25,6 +26,8 @@ std::string task_brief(const TaskDoc& task, const SpecDoc& spec, const DesignDoc
 std::string split_brief(const TaskDoc& task, const SpecDoc& spec, const DesignDoc& design,
                         const std::string& feedback);
 std::string escalation_brief(const TaskDoc& task, const SpecDoc& spec, const std::string& feedback);
+std::string revision_brief(const DecisionDoc& decision, const std::string& because,
+                           const Measured& measured);
 std::string review_brief(const TaskDoc& task, const SpecDoc& spec, const std::string& diff,
                          const std::string& evidence);
 std::string mutants_brief(const SpecDoc& spec);
