@@ -141,21 +141,8 @@ std::string ServiceHost::obey_disk(std::string_view order) {
     if (running())
       return "error the disk is watched from the next @start on; @stop and @start first";
   }
-  if (order == "ok") {
-    disk_->set(DiskMode::kOk);
-  } else if (order == "full") {
-    disk_->set(DiskMode::kFull);
-  } else if (order == "failing") {
-    disk_->set(DiskMode::kFailing);
-  } else if (order.starts_with("slow ")) {
-    i64 delay_ms = 0;
-    std::from_chars(order.data() + 5, order.data() + order.size(), delay_ms);
-    if (delay_ms <= 0) return "error @disk slow needs milliseconds";
-    disk_->set(DiskMode::kSlow, delay_ms);
-  } else {
-    return "error unknown disk order " + std::string(order);
-  }
-  return "ok";
+  const base::Status done = disk_->obey(order);
+  return done.ok() ? "ok" : "error " + done.error().message();
 }
 
 std::string ServiceHost::obey_net(std::string_view order) {
@@ -164,7 +151,7 @@ std::string ServiceHost::obey_net(std::string_view order) {
     if (target.empty()) return "error @net needs a service whose ready_path is a Unix socket";
     constexpr u64 kSeed = 1;
     base::Result<std::unique_ptr<NetFault>> made =
-        NetFault::start(setup_.socket_folder + "/faulty", target, kSeed);
+        NetFault::start({.path = setup_.socket_folder + "/faulty"}, {.path = target}, kSeed);
     if (!made.ok()) return "error " + made.error().message();
     net_ = std::move(made).value();
   }

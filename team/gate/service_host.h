@@ -13,8 +13,8 @@
 #pragma once
 
 #include "team/core/gate_spec.h"
-#include "team/gate/disk_fault.h"
-#include "team/gate/net_fault.h"
+#include "team/fault/disk_fault.h"
+#include "team/fault/net_fault.h"
 #include "team/sandbox/sandbox.h"
 
 #include <memory>

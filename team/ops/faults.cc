@@ -1,8 +1,13 @@
 #include "team/ops/faults.h"
 
 #include "base/clock.h"
+#include "base/files.h"
+#include "team/fault/disk_fault.h"
+#include "team/fault/net_fault.h"
 
 #include <csignal>
+#include <cstdlib>
+#include <initializer_list>
 
 namespace team {
 namespace {
@@ -62,13 +67,75 @@ base::Status send_input(Service& service, const Fault& fault, FaultOutcome& outc
   return {};
 }
 
-}  // namespace
+// `load` must go through with what it was promised, and the server must not die of it.
+base::Status run_load(Service& service, const Fault& fault, int port, FaultOutcome& outcome) {
+  constexpr i64 kLoadMs = 20'000;
+  auto result = TRY(service.client(fault.load, kLoadMs, port));
+  if (result.out.find(fault.load_expect) == std::string::npos) {
+    outcome.broke = "meanwhile " + fault.load[0] + " printed '" + first_line(result.out) +
+                    "', not '" + fault.load_expect + "'";
+  }
+  base::system_clock().sleep_us(kNoticeUs);
+  return {};
+}
 
-bool is_fault_kind(const std::string& kind) {
-  for (const char* known : {"kill", "stop", "pause", "input", "check"}) {
-    if (kind == known) return true;
+base::Status note_death(Service& service, const char* of, FaultOutcome& outcome) {
+  outcome.crash = TRY(service.tend());
+  if (!outcome.crash) return {};
+  outcome.back_ms = service.ready_ms();
+  outcome.broke = std::string("it died of ") + of + ": " + outcome.crash->what();
+  return {};
+}
+
+base::Status on_bad_disk(Service& service, const Fault& fault, FaultOutcome& outcome) {
+  base::TempDir sockets("fleet-disk");
+  auto disk = TRY(DiskFault::start(sockets / "disk", "/data"));
+  TRY(service.restart_with(disk.get()));
+  TRY(disk->obey(fault.mode));
+  TRY(run_load(service, fault, 0, outcome));
+  TRY(disk->obey("ok"));
+  TRY(note_death(service, "a bad disk", outcome));
+  return service.restart_with(nullptr);
+}
+
+base::Status on_bad_connection(Service& service, const Fault& fault, FaultOutcome& outcome) {
+  constexpr u64 kSeed = 1;
+  auto net = TRY(NetFault::start({}, {.port = service.port()}, kSeed));
+  TRY(net->obey(fault.mode));
+  TRY(run_load(service, fault, net->port(), outcome));
+  return note_death(service, "a bad connection", outcome);
+}
+
+bool has_mode(const Fault& fault, std::initializer_list<const char*> words) {
+  for (const std::string word : words) {
+    if (fault.mode == word) return true;
+    if (word.back() == ' ' && fault.mode.starts_with(word)) {
+      return std::atoi(fault.mode.c_str() + word.size()) > 0;
+    }
   }
   return false;
+}
+
+}  // namespace
+
+std::string flaw_of(const Fault& fault) {
+  const std::string name = "fault " + fault.id;
+  const bool disk = fault.kind == "disk", net = fault.kind == "net";
+  if (disk || net) {
+    if (fault.load.empty()) return name + " needs a load that runs while it happens";
+    if (disk && !has_mode(fault, {"full", "failing", "slow "})) {
+      return name + " has the mode '" + fault.mode + "'; a disk is full, failing or slow MS";
+    }
+    if (net && !has_mode(fault, {"delay ", "loss ", "chop", "cut "})) {
+      return name + " has the mode '" + fault.mode +
+             "'; a connection has delay MS, loss PERCENT, chop or cut BYTES";
+    }
+    return "";
+  }
+  for (const char* known : {"kill", "stop", "pause", "input", "check"}) {
+    if (fault.kind == known) return "";
+  }
+  return name + " has kind '" + fault.kind + "'; use kill, stop, pause, input, disk, net or check";
 }
 
 base::Result<FaultOutcome> inject(const Sandbox& sandbox, Service& service, const Fault& fault) {
@@ -88,6 +155,10 @@ base::Result<FaultOutcome> inject(const Sandbox& sandbox, Service& service, cons
     if (outcome.crash) outcome.broke = "it died after a pause: " + outcome.crash->what();
   } else if (fault.kind == "input") {
     TRY(send_input(service, fault, outcome));
+  } else if (fault.kind == "disk") {
+    TRY(on_bad_disk(service, fault, outcome));
+  } else if (fault.kind == "net") {
+    TRY(on_bad_connection(service, fault, outcome));
   }
   TRY(check_after(service, fault, outcome));
   return outcome;

@@ -3,7 +3,11 @@
 //   stop    SIGTERM, then it is started again
 //   pause   SIGSTOP for `ms`, then SIGCONT: a machine that hung
 //   input   `bytes` to its port
+//   disk    its data folder is on a disk that is `mode`: full, failing, slow MS
+//   net     `load` reaches it over a connection that is `mode`: delay MS, loss PERCENT, chop,
+//           cut BYTES
 //   check   nothing; only `after`
+// While a disk or a connection is bad `load` runs to its end and must print `load_expect`.
 // Errors: kUnavailable when the service does not come back; those of the sandbox.
 #pragma once
 
@@ -20,13 +24,16 @@ namespace team {
 struct Fault {
   std::string id, title, kind;
   std::string bytes;                // input: what is sent to the port
-  std::vector<std::string> load;    // kill: argv that runs while it happens
+  std::string mode;                 // disk, net: what is wrong with it
+  std::vector<std::string> load;    // kill, disk, net: argv that runs while it happens
+  std::string load_expect;          // disk, net: what `load` must print; "": anything
   std::vector<std::string> before;  // argv that prepares
   std::vector<std::string> after;   // argv that checks
   std::string expect;               // what `after` must print
   i64 ms = 500;                     // pause: how long
 };
-bool is_fault_kind(const std::string& kind);
+// A sentence on what is wrong with the plan of a fault, or "".
+std::string flaw_of(const Fault& fault);
 
 struct FaultOutcome {
   std::string broke;  // a sentence, "" when the service survived it

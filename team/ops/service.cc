@@ -42,12 +42,13 @@ Service::~Service() {
   stop();
 }
 
-std::vector<std::string> Service::expand(const std::vector<std::string>& argv) const {
+std::vector<std::string> Service::expand(const std::vector<std::string>& argv, int port) const {
+  const std::string number = std::to_string(port > 0 ? port : options_.port);
   std::vector<std::string> out;
   for (std::string word : argv) {
     word = replaced(std::move(word), "{product}", "/product");
     word = replaced(std::move(word), "{data}", "/data");
-    out.push_back(replaced(std::move(word), "{port}", std::to_string(options_.port)));
+    out.push_back(replaced(std::move(word), "{port}", number));
   }
   return out;
 }
@@ -59,6 +60,7 @@ base::Status Service::spawn() {
   spec.mounts = {{.host = options_.artifact, .inside = "/product", .writable = false},
                  {.host = options_.data, .inside = "/data", .writable = true}};
   spec.host_network = true;
+  spec.notify_socket = disk_socket_;
   spec.limits.wall_ms = 0;
   TRY(base::make_directories(options_.data));
   process_.emplace(TRY(sandbox_.start(spec, {.output_path = options_.log})));
@@ -174,6 +176,12 @@ void Service::stop() {
   watch_.reset();
 }
 
+base::Status Service::restart_with(DiskFault* disk) {
+  stop();
+  disk_socket_ = disk == nullptr ? "" : disk->socket_path();
+  return start();
+}
+
 i64 Service::cpu_us() const {
   i64 total = 0;
   if (!process_) return total;
@@ -200,10 +208,10 @@ std::string Crash::what() const {
   return out;
 }
 
-Result<base::ProcessResult> Service::client(const std::vector<std::string>& argv,
-                                            i64 timeout_ms) const {
+Result<base::ProcessResult> Service::client(const std::vector<std::string>& argv, i64 timeout_ms,
+                                            int port) const {
   SandboxSpec spec;
-  spec.argv = expand(argv);
+  spec.argv = expand(argv, port);
   spec.host_network = true;
   spec.limits.wall_ms = timeout_ms;
   spec.merge_stderr = true;

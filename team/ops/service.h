@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "team/fault/disk_fault.h"
 #include "team/ops/crash_watch.h"
 #include "team/sandbox/sandbox.h"
 
@@ -79,12 +80,16 @@ class Service {
   i64 rss_bytes() const { return process_ ? process_->rss_bytes() : 0; }
   i64 cpu_us() const;  // of the process that runs now
 
-  // A client command in a sandbox that reaches the port; its output, both streams.
+  // A client command in a sandbox that reaches the port; its output, both streams. `port`: where
+  // {port} in its words points to, when not to the service itself.
   base::Result<base::ProcessResult> client(const std::vector<std::string>& argv,
-                                           i64 timeout_ms = 20'000) const;
+                                           i64 timeout_ms = 20'000, int port = 0) const;
+  // Stops it and starts it with a disk that can be made to misbehave (every file call then costs
+  // more), or null: without again.
+  base::Status restart_with(DiskFault* disk);
   // Sends raw bytes to the port and reads what comes back within `wait_ms`.
   base::Result<std::string> send(const std::string& bytes, i64 wait_ms) const;
-  std::vector<std::string> expand(const std::vector<std::string>& argv) const;
+  std::vector<std::string> expand(const std::vector<std::string>& argv, int port = 0) const;
 
  private:
   base::Status spawn();
@@ -96,6 +101,7 @@ class Service {
   Options options_;
   std::unique_ptr<CrashWatch> watch_;  // before process_: that one must be gone first
   std::optional<SandboxProcess> process_;
+  std::string disk_socket_;  // of the DiskFault it runs with; "": none
   Backoff backoff_;
   i64 ready_us_ = 0;  // when it last became ready, on the monotonic clock
   i64 ready_ms_ = 0;

@@ -83,6 +83,77 @@ TEST_F(ServedProduct, SurvivesAPauseAndAStop) {
   }
 }
 
+// One PING through {port}, in the time that a client has patience.
+std::vector<std::string> ping() {
+  return {"timeout", "3", "bash", "-c",
+          "exec 3<>/dev/tcp/127.0.0.1/{port}; echo PING >&3; head -n 1 <&3"};
+}
+
+Fault bad(const std::string& kind, const std::string& mode, const std::string& load_expect) {
+  Fault fault;
+  fault.id = fault.kind = kind;
+  fault.mode = mode;
+  fault.load = fault.after = ping();
+  fault.load_expect = load_expect;
+  fault.expect = "+PONG";
+  return fault;
+}
+
+TEST_F(ServedProduct, ABadDiskIsFeltWhileItLastsAndNoLonger) {
+  auto service = make("keep", 0);
+  ASSERT_TRUE(service->start().ok());
+  for (const auto& [mode, answer] :
+       {std::pair{"full", "-ERR disk"}, std::pair{"failing", "-ERR disk"},
+        std::pair{"slow 50", "+PONG"}}) {
+    auto outcome = inject(*sandbox_, *service, bad("disk", mode, answer));
+    ASSERT_TRUE(outcome.ok()) << outcome.error().message();
+    EXPECT_EQ(outcome->broke, "") << mode;
+    EXPECT_EQ(outcome->seen.substr(0, 5), "+PONG") << mode;
+  }
+  auto wrong = inject(*sandbox_, *service, bad("disk", "full", "+PONG"));
+  ASSERT_TRUE(wrong.ok()) << wrong.error().message();
+  EXPECT_NE(wrong->broke.find("printed '-ERR disk', not '+PONG'"), std::string::npos)
+      << wrong->broke;
+}
+
+TEST_F(ServedProduct, AServerThatDiesOfAFullDiskIsCaughtAndComesBack) {
+  auto service = make("brittle", 0);
+  ASSERT_TRUE(service->start().ok());
+  auto outcome = inject(*sandbox_, *service, bad("disk", "full", ""));
+  ASSERT_TRUE(outcome.ok()) << outcome.error().message();
+  EXPECT_NE(outcome->broke.find("it died of a bad disk: signal 6"), std::string::npos)
+      << outcome->broke;
+  EXPECT_EQ(outcome->seen.substr(0, 5), "+PONG");
+}
+
+TEST_F(ServedProduct, ABadConnectionDelaysCutsAndChops) {
+  auto service = make("good", 0);
+  ASSERT_TRUE(service->start().ok());
+  base::Clock& clock = base::system_clock();
+  for (const char* mode : {"chop", "loss 50", "delay 300"}) {
+    const i64 before_us = clock.monotonic_us();
+    auto outcome = inject(*sandbox_, *service, bad("net", mode, "+PONG"));
+    ASSERT_TRUE(outcome.ok()) << outcome.error().message();
+    EXPECT_EQ(outcome->broke, "") << mode;
+    if (mode == std::string("delay 300")) EXPECT_GE(clock.monotonic_us() - before_us, 600'000);
+  }
+  auto cut = inject(*sandbox_, *service, bad("net", "cut 2", "+PONG"));
+  ASSERT_TRUE(cut.ok()) << cut.error().message();
+  EXPECT_NE(cut->broke, "");
+}
+
+TEST(Fault, APlanThatCannotBePlayedIsToldInASentence) {
+  EXPECT_EQ(flaw_of(bad("disk", "slow 20", "")), "");
+  EXPECT_EQ(flaw_of(bad("net", "loss 5", "")), "");
+  EXPECT_EQ(flaw_of(bad("disk", "slow", "")),
+            "fault disk has the mode 'slow'; a disk is full, failing or slow MS");
+  EXPECT_NE(flaw_of(bad("net", "delay soon", "")), "");
+  EXPECT_NE(flaw_of(bad("weather", "", "")), "");
+  Fault idle = bad("disk", "full", "");
+  idle.load.clear();
+  EXPECT_EQ(flaw_of(idle), "fault disk needs a load that runs while it happens");
+}
+
 TEST_F(ServedProduct, AProgramThatNeverServesIsACrashLoopInOneSentence) {
   auto service = make("good", 0);
   ASSERT_TRUE(service->start().ok());

@@ -1,6 +1,7 @@
 // A small server for the tests of this folder, run as a real product in a real sandbox: it answers
 // "PING" lines with "+PONG". Its mode makes it worse: "slow" takes 8 ms more, "wrong" answers every
-// fourth line wrongly, "crash" ends itself by abort() after 30 lines.
+// fourth line wrongly, "crash" ends itself by abort() after 30 lines, "keep" writes every line to
+// its disk first and says "-ERR" when that fails, "brittle" is killed by it.
 #pragma once
 
 #include "base/files.h"
@@ -27,6 +28,15 @@ def answer(line):
     if mode == "crash" and count[0] > 30:
         print("the roof is on fire", file=sys.stderr, flush=True)
         os.abort()
+    if mode in ("keep", "brittle"):
+        try:
+            with open("kept", "ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            if mode == "brittle": os.abort()
+            return b"-ERR disk\r\n"
     if mode == "wrong" and count[0] % 4 == 0: return b"-ERR no\r\n"
     return b"+PONG\r\n"
 def serve(conn):

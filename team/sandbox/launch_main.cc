@@ -6,7 +6,7 @@
 // Always: calls that no build, test or server needs but that escapes are made of fail with EPERM or
 // ENOSYS (ptrace, reading other processes' memory, bpf, keyrings, mount, name spaces, io_uring,
 // perf, userfaultfd, module and kexec loading), and sockets are local or IP only. With --notify:
-// calls that write or sync files wait for the engine's answer (team/gate/disk_fault.h); the
+// calls that write or sync files wait for the engine's answer (team/fault/disk_fault.h); the
 // listener goes to the engine through the Unix socket.
 //
 // Runs inside the sandbox, so it trusts nothing and needs nothing but the C library. Exit status

@@ -68,7 +68,7 @@ struct SandboxSpec {
   // null: a loopback of its own.
   const SandboxNetwork* network = nullptr;
   // A Unix socket of the host on which the engine answers for the program's file writes
-  // (team/gate/disk_fault.h); "": nobody is asked.
+  // (team/fault/disk_fault.h); "": nobody is asked.
   std::string notify_socket;
   // The host's network: for a deployed artefact that must be reached, never for agents or gates.
   bool host_network = false;

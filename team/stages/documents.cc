@@ -347,7 +347,9 @@ Result<std::vector<Fault>> faults_from_json(const Json& json) {
     fault.title = f.need("title");
     fault.kind = f.need("kind");
     fault.bytes = f.text("bytes");
+    fault.mode = f.text("mode");
     fault.load = f.strings("load");
+    fault.load_expect = f.text("load_expect");
     fault.before = f.strings("before");
     fault.after = f.strings("after");
     fault.expect = f.text("expect");
@@ -355,10 +357,7 @@ Result<std::vector<Fault>> faults_from_json(const Json& json) {
     return fault;
   }));
   for (const Fault& fault : faults) {
-    if (!is_fault_kind(fault.kind)) {
-      return bad("fault " + fault.id + " has kind '" + fault.kind +
-                 "'; use kill, stop, pause, input or check");
-    }
+    if (std::string flaw = flaw_of(fault); !flaw.empty()) return bad(flaw);
   }
   return faults;
 }

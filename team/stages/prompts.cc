@@ -225,7 +225,9 @@ Plan the faults for the canary. Write faults.json:
             {"id": "F2", "title": "...", "kind": "input", "bytes": "raw bytes for the port",
              "after": [argv], "expect": "..."}]}
 Kinds: `kill` kills the server with SIGKILL while `load` runs, `stop` ends it with SIGTERM, `pause`
-stops it for "ms", `input` sends `bytes`, `check` only runs `after`. argv may use {port}.
+stops it for "ms", `input` sends `bytes`, `check` only runs `after`. `disk` runs `load` while the disk of
+{data} is "mode": "full", "failing" or "slow MS"; `net` runs it over a connection that is "delay MS",
+"loss PERCENT", "chop" or "cut BYTES"; `load` must print "load_expect". argv may use {port}.
 )";
 }
 

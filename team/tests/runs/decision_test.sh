@@ -58,7 +58,7 @@ rules = [
 
 change("words/design/design.json", wanted)
 change("words/spec2.json", lambda spec: spec["interface"].update(experiments_max=0))
-change("words/faults.json", lambda f: f.update(faults=[x for x in f["faults"] if x["id"] in ("F1", "F4")]))
+change("words/faults.json", lambda f: f.update(faults=[x for x in f["faults"] if x["id"] in ("F1", "F6")]))
 change("team.json", lambda script: script.update(rules=rules + script["rules"]))
 PY
 "$fleet" new --example "$work/kv-server" --run job >/dev/null

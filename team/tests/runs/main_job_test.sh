@@ -23,6 +23,8 @@ done
 saw 'X1 .* (kept|rejected)|too noisy'
 saw 'X2 .* (kept|rejected)|too noisy'
 saw 'D1.F3 .* died of signal 6'
+saw 'ok   D2.F4 .*full disk'
+saw 'ok   D2.F5 .*packets'
 saw 'D2 .* beside A1 not shown to be worse'
 saw 'D2 .* serves: [0-9]+ answers, .* p99'
 saw 'D4 .* open again: restarts was [0-9]+, above 0'

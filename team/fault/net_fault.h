@@ -1,5 +1,5 @@
-// A bad connection between a checker and a service: late, lossy, chopped or cut. The engine listens
-// on a second Unix socket and carries bytes to the service's own; what a lost packet does to a byte
+// A bad connection between a client and a service: late, lossy, chopped or cut. The engine listens
+// on a second socket and carries bytes to the service's own; what a lost packet does to a byte
 // stream is what it does here: everything after it waits for the time of a retransmission.
 //
 // One seed decides which pieces are hit. Thread-safe.
@@ -26,20 +26,27 @@ struct NetMode {
   i64 cut_after_bytes = 0;  // breaks the connection after so many bytes from the client; 0: never
 };
 
+// Where one listens: a Unix socket, or, without a path, a port of loopback.
+struct NetEnd {
+  std::string path;
+  int port = 0;
+};
+
 class NetFault {
  public:
-  // Listens on `socket_path`, carries to `target_path`; both Unix sockets.
-  static base::Result<std::unique_ptr<NetFault>> start(const std::string& socket_path,
-                                                       const std::string& target_path, u64 seed);
+  // Listens at `here`, port 0 being any free one, and carries to `target`.
+  static base::Result<std::unique_ptr<NetFault>> start(const NetEnd& here, const NetEnd& target,
+                                                       u64 seed);
   ~NetFault();  // ends all connections
   void set(const NetMode& mode);
   // "delay MS", "loss PERCENT", "chop", "cut BYTES", "ok": one order replaces what was before.
   base::Status obey(std::string_view order);
+  int port() const { return here_.port; }  // that it listens on; 0: a Unix socket
   i64 connections() const { return connections_; }
   i64 lost() const { return lost_; }
 
  private:
-  NetFault(int socket, std::string socket_path, std::string target_path, u64 seed);
+  NetFault(int socket, NetEnd here, NetEnd target, u64 seed);
   void serve();
   void carry(int client);
   // False when the other side is gone or the connection is to be cut.
@@ -47,8 +54,8 @@ class NetFault {
 
   int socket_;
   int stop_event_;
-  std::string socket_path_;
-  std::string target_path_;
+  NetEnd here_;
+  NetEnd target_;
   std::mutex mutex_;  // guards mode_ and rng_
   NetMode mode_;
   base::Rng rng_;

@@ -1,7 +1,8 @@
-#include "team/gate/net_fault.h"
+#include "team/fault/net_fault.h"
 
 #include "base/clock.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -16,20 +17,42 @@
 namespace team {
 namespace {
 
-bool fill_address(const std::string& path, sockaddr_un& address) {
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return false;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return true;
+// A socket and its address, ready to connect or to bind.
+struct Opened {
+  int fd = -1;
+  sockaddr_storage address{};
+  socklen_t size = 0;
+  const sockaddr* at() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+base::Result<Opened> open_socket(const NetEnd& end) {
+  Opened out;
+  if (end.path.empty()) {
+    auto& in = reinterpret_cast<sockaddr_in&>(out.address);
+    in.sin_family = AF_INET;
+    in.sin_port = htons(static_cast<u16>(end.port));
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    out.size = sizeof in;
+  } else {
+    auto& un = reinterpret_cast<sockaddr_un&>(out.address);
+    if (end.path.size() >= sizeof un.sun_path) {
+      return base::Error(base::ErrorCode::kInvalidArgument,
+                         "the path " + end.path + " is too long for a Unix socket");
+    }
+    un.sun_family = AF_UNIX;
+    std::memcpy(un.sun_path, end.path.c_str(), end.path.size() + 1);
+    out.size = sizeof un;
+  }
+  out.fd = ::socket(out.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (out.fd < 0) return base::errno_error(errno, "making a socket");
+  return out;
 }
 
-int connect_to(const std::string& path) {
-  sockaddr_un address{};
-  if (!fill_address(path, address)) return -1;
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
-  ::close(fd);
+int connect_to(const NetEnd& end) {
+  const auto opened = open_socket(end);
+  if (!opened.ok()) return -1;
+  if (::connect(opened->fd, opened->at(), opened->size) == 0) return opened->fd;
+  ::close(opened->fd);
   return -1;
 }
 
@@ -46,11 +69,11 @@ bool write_all(int fd, const char* data, size_t size) {
 
 }  // namespace
 
-NetFault::NetFault(int socket, std::string socket_path, std::string target_path, u64 seed)
+NetFault::NetFault(int socket, NetEnd here, NetEnd target, u64 seed)
     : socket_(socket),
       stop_event_(::eventfd(0, EFD_CLOEXEC)),
-      socket_path_(std::move(socket_path)),
-      target_path_(std::move(target_path)),
+      here_(std::move(here)),
+      target_(std::move(target)),
       rng_(seed) {
   thread_ = std::thread([this] { serve(); });
 }
@@ -61,26 +84,24 @@ NetFault::~NetFault() {
   thread_.join();
   ::close(socket_);
   ::close(stop_event_);
-  ::unlink(socket_path_.c_str());
+  if (!here_.path.empty()) ::unlink(here_.path.c_str());
 }
 
-base::Result<std::unique_ptr<NetFault>> NetFault::start(const std::string& socket_path,
-                                                        const std::string& target_path, u64 seed) {
-  sockaddr_un address{};
-  if (!fill_address(socket_path, address)) {
-    return base::Error(base::ErrorCode::kInvalidArgument,
-                       "the path " + socket_path + " is too long for a Unix socket");
-  }
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return base::errno_error(errno, "making a socket");
-  ::unlink(socket_path.c_str());
-  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(fd, 16) != 0) {
+base::Result<std::unique_ptr<NetFault>> NetFault::start(const NetEnd& here, const NetEnd& target,
+                                                        u64 seed) {
+  const Opened opened = TRY(open_socket(here));
+  if (!here.path.empty()) ::unlink(here.path.c_str());
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  if (::bind(opened.fd, opened.at(), opened.size) != 0 || ::listen(opened.fd, 16) != 0 ||
+      ::getsockname(opened.fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     const int error = errno;
-    ::close(fd);
-    return base::errno_error(error, "listening on " + socket_path);
+    ::close(opened.fd);
+    return base::errno_error(error, "listening on " + (here.path.empty() ? "loopback" : here.path));
   }
-  return std::unique_ptr<NetFault>(new NetFault(fd, socket_path, target_path, seed));
+  NetEnd at = here;
+  if (here.path.empty()) at.port = ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+  return std::unique_ptr<NetFault>(new NetFault(opened.fd, at, target, seed));
 }
 
 void NetFault::set(const NetMode& mode) {
@@ -130,7 +151,7 @@ void NetFault::serve() {
 }
 
 void NetFault::carry(int client) {
-  const int service = connect_to(target_path_);
+  const int service = connect_to(target_);
   i64 client_bytes = 0;
   while (service >= 0) {
     pollfd polled[3] = {{stop_event_, POLLIN, 0}, {client, POLLIN, 0}, {service, POLLIN, 0}};

@@ -1,4 +1,4 @@
-#include "team/gate/disk_fault.h"
+#include "team/fault/disk_fault.h"
 
 #include "base/clock.h"
 
@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <vector>
 
@@ -81,6 +82,27 @@ base::Result<std::unique_ptr<DiskFault>> DiskFault::start(const std::string& soc
     return base::errno_error(error, "listening on " + socket_path);
   }
   return std::unique_ptr<DiskFault>(new DiskFault(fd, socket_path, folder));
+}
+
+base::Status DiskFault::obey(std::string_view order) {
+  i64 delay_ms = 0;
+  if (order.starts_with("slow ")) {
+    std::from_chars(order.data() + 5, order.data() + order.size(), delay_ms);
+  }
+  if (order == "ok") {
+    set(DiskMode::kOk);
+  } else if (order == "full") {
+    set(DiskMode::kFull);
+  } else if (order == "failing") {
+    set(DiskMode::kFailing);
+  } else if (delay_ms > 0) {
+    set(DiskMode::kSlow, delay_ms);
+  } else {
+    return base::Error(
+        base::ErrorCode::kInvalidArgument,
+        "unknown disk order '" + std::string(order) + "'; use full, failing, slow MS or ok");
+  }
+  return {};
 }
 
 void DiskFault::set(DiskMode mode, i64 delay_ms) {

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace team {
@@ -32,6 +33,9 @@ class DiskFault {
                                                         const std::string& folder);
   ~DiskFault();
   void set(DiskMode mode, i64 delay_ms = 0);
+  // "full", "failing", "slow MS", "ok": one order replaces what was before.
+  base::Status obey(std::string_view order);
+  const std::string& socket_path() const { return socket_path_; }
   i64 refused() const { return refused_; }
   i64 delayed() const { return delayed_; }
   i64 seen() const { return seen_; }  // calls on files of the folder
