@@ -17,9 +17,9 @@ namespace team {
 namespace {
 
 struct Blow {
-  std::string whom;  // worker | gate | sandbox
+  std::string whom;  // worker | sandbox | a kind of effect: gate, tool.run
   i64 at = 0;
-  std::string how;  // "" | stop | init
+  std::string how;  // "" | stop | init | thrice
   i64 after_ms = 0;
 };
 
@@ -97,8 +97,12 @@ class Hitter {
   void on_work(const std::string& what, int pid) {
     const bool sandbox = blow_.whom == "sandbox";
     const bool counts = sandbox ? what == "gate" || what == "tool.run"
-                                : blow_.whom == (what == "gate" ? "gate" : "worker");
-    if (!counts || ++seen_ != blow_.at) return;
+                                : blow_.whom == what || (blow_.whom == "worker" && what != "gate");
+    if (!counts) return;
+    const i64 blows = blow_.how == "thrice" ? 3 : 1;
+    const i64 nth = ++seen_ - blow_.at;
+    if (nth < 0 || nth >= blows) return;
+    if (thread_.joinable()) thread_.join();
     thread_ = std::thread([this, sandbox, pid] {
       base::system_clock().sleep_us(blow_.after_ms * 1'000);
       const int whom = sandbox ? wait_for_bwrap(pid, blow_.how == "init" ? 1 : 0) : pid;

@@ -3,9 +3,10 @@
 //   FLEET_KILL=worker:5              kill -9 of the worker at the 5th effect workers act on
 //   FLEET_KILL=worker:5:stop         it hangs (SIGSTOP) instead
 //   FLEET_KILL=gate:2                kill -9 of the worker of the 2nd gate run
-//   FLEET_KILL=sandbox:3             kill -9 of the bubblewrap beneath the 3rd of both;
-//   sandbox:3:init
-//                                    of the one inside. Counts work that starts a sandbox only
+//   FLEET_KILL=tool.run:1:thrice     kill -9 of the worker of the 1st such effect and of the two
+//                                    that try it again
+//   FLEET_KILL=sandbox:3             kill -9 of the bubblewrap beneath the 3rd gate or tool run
+//   FLEET_KILL=sandbox:3:init        of the one inside
 // FLEET_KILL_AFTER_MS delays the blow. Thread-safe.
 #pragma once
 

@@ -159,9 +159,10 @@ void DiskFault::answer(int listener) {
   const DiskMode mode = mode_;
   if (concerns_folder(static_cast<int>(asked.pid), asked.data.args[0])) {
     ++seen_;
-    const bool sync = is_sync(asked.data.nr);
     int error = 0;
-    if (mode == DiskMode::kFull && !sync) error = ENOSPC;
+    // A file cut off frees space, one made longer is a hole: neither fails on a full disk.
+    const bool needs_space = !is_sync(asked.data.nr) && asked.data.nr != SYS_ftruncate;
+    if (mode == DiskMode::kFull && needs_space) error = ENOSPC;
     if (mode == DiskMode::kFailing) error = EIO;
     if (mode == DiskMode::kSlow) {
       base::system_clock().sleep_us(delay_ms_ * 1'000);

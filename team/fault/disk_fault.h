@@ -20,7 +20,7 @@ namespace team {
 
 enum class DiskMode {
   kOk,
-  kFull,     // writes and growth: ENOSPC; syncs still work
+  kFull,     // writes and fallocate: ENOSPC; syncs and truncation, which need no space, still work
   kFailing,  // writes and syncs: EIO
   kSlow,     // writes and syncs take `delay_ms` longer
 };

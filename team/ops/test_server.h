@@ -35,6 +35,7 @@ def answer(line):
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
+            if error.errno == 28: open("kept", "r+b").truncate(0)  # however full, that is possible
             if mode == "brittle": os.abort()
             return b"-ERR disk\r\n"
     if mode == "wrong" and count[0] % 4 == 0: return b"-ERR no\r\n"

@@ -40,6 +40,20 @@ loss() {
   tried=$((tried + 1))
 }
 
+# A tool call that ends whoever runs it, three times, is answered for it; the agent goes on.
+thrice() {
+  greeter thrice
+  [ "$(FLEET_KILL=tool.run:1:thrice exit_code "$fleet" run --run thrice)" = 0 ] || fail "thrice: $(cat "$work/err")"
+  [ "$(grep -c '^crash test: hit' "$work/err")" = 3 ] || fail "thrice: not three blows: $(cat "$work/err")"
+  [ "$(events thrice "type = 'lease.lost'")" = 3 ] || fail "thrice: not three workers lost"
+  [ "$(events thrice "type = 'effect.done' AND body LIKE '%ended the process that ran it, three times%'")" = 1 ] ||
+    fail "thrice: the agent was not told once"
+  [ "$("$fleet" cost --run thrice --json)" = "$golden_cost" ] || fail "thrice: the money differs"
+  "$fleet" ledger verify --run thrice >/dev/null || fail "thrice: the chain is broken"
+  "$fleet" replay --run thrice >/dev/null || fail "thrice: it does not replay"
+}
+thrice
+
 if [ "${1:-}" = all ]; then
   for kind in worker:N worker:N:stop gate:N gate:N:stop sandbox:N sandbox:N:init; do
     point=1
