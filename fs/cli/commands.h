@@ -22,9 +22,14 @@ struct FormatArguments {
   std::string store;
   std::string engine;  // a URL or @FILE; empty: SQLite in the folder
   std::string blobs;   // a folder or s3://BUCKET/PREFIX; empty: in the folder
+  bool encrypt = false;
 };
+// The key of encrypted stores for whatever runs from now on, here and in processes that it starts.
+void use_key_file(const std::string& path);
 base::Status format(FormatArguments arguments);
 base::Status mount(MountArguments arguments);
+// The store opens with another key from now on.
+base::Status rekey(const std::string& store, const std::string& new_key_file);
 base::Status unmount(const std::string& folder, bool lazy);
 
 base::Status fork(const std::string& store, const std::string& from, const std::string& to);

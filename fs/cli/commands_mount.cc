@@ -17,6 +17,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 namespace fs::cli {
 
@@ -51,11 +52,48 @@ Result<std::string> read_token(const std::string& file) {
                "DIR makes one)");
 }
 
+// The key file that was given, which is made when it is not there.
+Result<UserKey> fresh_key(const std::string& path) {
+  bool made = false;
+  UserKey key = TRY(read_or_make_key_file(path, made));
+  if (made) {
+    std::printf("made the key %s; keep a copy elsewhere: without it the store is lost\n",
+                path.c_str());
+  }
+  return key;
+}
+
+std::string given_key_file() {
+  const char* path = std::getenv("AGENTFS_KEY_FILE");
+  return path == nullptr ? "" : path;
+}
+
 }  // namespace
+
+void use_key_file(const std::string& path) {
+  // Daemons leave the working folder.
+  ::setenv("AGENTFS_KEY_FILE", std::filesystem::absolute(path).c_str(), 1);
+}
+
+Status rekey(const std::string& store, const std::string& new_key_file) {
+  UserKey fresh = TRY(fresh_key(new_key_file));
+  TRY(Store::rekey(store, {}, fresh));
+  std::printf("%s opens with the key in %s from now on\n", store.c_str(), new_key_file.c_str());
+  return {};
+}
 
 Status format(FormatArguments arguments) {
   const std::string& store = arguments.store;
   StoreOptions options;
+  if (arguments.encrypt == given_key_file().empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--encrypt and a key go together; give --key-file FILE, which is made when it is "
+                 "not there");
+  }
+  if (arguments.encrypt) {
+    options.encrypt = true;
+    options.key = std::make_shared<const UserKey>(TRY(fresh_key(given_key_file())));
+  }
   options.engine_url = arguments.engine;
   options.blobs = arguments.blobs;
   if (!options.blobs.empty() && options.engine_url.empty()) {

@@ -19,6 +19,7 @@ struct Arguments {
   bool json = false;
   bool lazy = false;
   bool in_memory = false;
+  std::string key_file, new_key_file;
   MountArguments mount;
   fs::cli::LogArguments log;
   fs::cli::LoadSpec load;
@@ -81,6 +82,7 @@ void add_store_commands(CLI::App& app, Arguments& to) {
                      "postgres://USER@HOST/DATABASE of a cluster, or @FILE that holds it; its "
                      "password may come from PGPASSWORD or PGPASSFILE");
   format->add_option("--blobs", to.format.blobs, "folder for file data that all servers see");
+  format->add_flag("--encrypt", to.format.encrypt, "what is stored is readable only with the key");
   CLI::App* fork = with_store(app, to, "fork", "a new workspace that starts as another is now");
   fork->add_option("FROM", to.first, "workspace or workspace@snapshot")->required();
   fork->add_option("TO", to.second, "name of the new workspace")->required();
@@ -111,6 +113,8 @@ void add_store_commands(CLI::App& app, Arguments& to) {
   CLI::App* sql = with_store(app, to, "sql", "ask the audit trail in SQL (table fs_event)");
   sql->add_option("QUERY", to.first)->required();
   sql->add_option("-w,--workspace", to.workspace)->capture_default_str();
+  CLI::App* rekey = with_store(app, to, "rekey", "let another key open an encrypted store");
+  rekey->add_option("--new-key-file", to.new_key_file, "made when it is not there")->required();
   with_store(app, to, "gc", "delete data that nothing refers to");
   with_store(app, to, "fsck", "check everything that is stored");
 }
@@ -171,6 +175,7 @@ Status run(const std::string& command, Arguments& to) {
     return fs::cli::format(to.format);
   }
   if (command == "mount") return run_mount_command(to);
+  if (command == "rekey") return fs::cli::rekey(to.store, to.new_key_file);
   if (command == "umount") return fs::cli::unmount(to.folder, to.lazy);
   if (command == "fork") return fs::cli::fork(to.store, to.first, to.second);
   if (command == "snapshot") return fs::cli::snapshot(to.store, to.first);
@@ -215,10 +220,13 @@ int main(int argc, char** argv) {
   app.fallthrough();
   Arguments arguments;
   app.add_flag("--json", arguments.json, "print data as JSON");
+  app.add_option("--key-file", arguments.key_file,
+                 "key of an encrypted store: 64 hex digits; else AGENTFS_KEY_FILE names it");
   add_mount(app, arguments);
   add_store_commands(app, arguments);
   add_other_commands(app, arguments);
   CLI11_PARSE(app, argc, argv);
+  if (!arguments.key_file.empty()) fs::cli::use_key_file(arguments.key_file);
   CLI::App* given = app.get_subcommands().front();
   if (given->get_name() == "quota") {
     arguments.quota.has_bytes = given->count("--bytes") > 0;

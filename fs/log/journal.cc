@@ -33,6 +33,12 @@ size_t DataPlaces::size() const {
   return places_.size();
 }
 
+base::Result<bool> read_place(const DataPlace& place, base::Bytes out) {
+  if (TRY(place.file->read_at(place.offset, out)) != out.size()) return false;
+  if (place.sealed == nullptr) return base::xxh3(out) == place.check;
+  return place.sealed->key->open(place.sealed->nonce, {}, out, place.sealed->tag);
+}
+
 base::Result<bool> DataPlaces::read(DataId id, u32 offset, base::Bytes out) const {
   DataPlace place;
   std::shared_ptr<const std::string> whole;
@@ -47,16 +53,14 @@ base::Result<bool> DataPlaces::read(DataId id, u32 offset, base::Bytes out) cons
                       "data " + std::to_string(id) + " in the log is damaged; run fsck");
   if (offset > place.length || out.size() > place.length - offset) return damaged;
   if (out.size() == place.length) {
-    size_t got = TRY(place.file->read_at(place.offset, out));
-    if (got != out.size() || base::xxh3(out) != place.check) return damaged;
+    if (!TRY(read_place(place, out))) return damaged;
     return true;
   }
   // The check covers the whole, so a part needs the whole; the next part will want it, too.
   if (!whole) {
     auto bytes = std::make_shared<std::string>(place.length, '\0');
     base::Bytes target(reinterpret_cast<u8*>(bytes->data()), bytes->size());
-    size_t got = TRY(place.file->read_at(place.offset, target));
-    if (got != bytes->size() || base::xxh3(target) != place.check) return damaged;
+    if (!TRY(read_place(place, target))) return damaged;
     whole = bytes;
     std::lock_guard lock(mutex_);
     last_id_ = id;
@@ -80,6 +84,10 @@ base::Result<std::unique_ptr<Journal>> Journal::open(Options options, const LogE
   auto journal = std::unique_ptr<Journal>(new Journal(std::move(options), places));
   journal->chain_ = end.chain;
   journal->appended_ = journal->committed_ = journal->synced_ = end.last;
+  if (journal->options_.seal != nullptr) {
+    journal->salt_ = random_salt();
+    journal->key_ = journal->options_.seal->key(StoreSeal::Use::kLog, journal->salt_);
+  }
   TRY(journal->begin_segment());
   return journal;
 }
@@ -102,18 +110,24 @@ void Journal::append(const RecordHeader& header, std::string_view record, base::
   CHECK(header.seq == appended_ + 1 && data.size() == header.data_length);
   if (batch_.empty()) {
     batch_.assign(kBatchHeaderBytes, '\0');
+    if (sealing()) batch_.append(reinterpret_cast<const char*>(salt_.data()), salt_.size());
     batch_first_ = header.seq;
   }
-  u64 check = data.empty() ? 0 : base::xxh3(data);
-  char prefix[kRecordPrefixBytes];
+  u64 check = data.empty() || sealing() ? 0 : base::xxh3(data);
+  u64 prefix_at = batch_.size();
+  char prefix[kSealedRecordPrefixBytes] = {};  // the tag comes when the batch is sealed
   base::store_le<u32>(prefix, static_cast<u32>(record.size()));
   base::store_le<u64>(prefix + 4, check);
-  batch_.append(prefix, sizeof prefix).append(record);
+  batch_.append(prefix, sealing() ? kSealedRecordPrefixBytes : kRecordPrefixBytes).append(record);
+  std::shared_ptr<SealedData> sealed;
+  if (sealing() && !data.empty()) {
+    sealed = std::make_shared<SealedData>(SealedData{key_, {batch_first_, 1 + batch_count_}, {}});
+  }
   ++batch_count_;
   appended_ = header.seq;
   if (data.empty()) return;
   std::lock_guard lock(mutex_);
-  pending_.push_back({header.data, data_.size(), header.data_length, check});
+  pending_.push_back({header.data, data_.size(), header.data_length, check, prefix_at, sealed});
   data_.append(base::as_text(data));
 }
 
@@ -121,6 +135,39 @@ base::Status Journal::fail(base::Error error) {
   std::lock_guard lock(mutex_);
   failure_ = error.message();
   return error;
+}
+
+// Seals the records in batch_; gives the sealed data. data_ stays readable until it is written.
+std::string Journal::seal_batch(BatchHeader& header) {
+  std::string data = data_;
+  u8* bytes = reinterpret_cast<u8*>(data.data());
+  for (const Pending& item : pending_) {
+    item.sealed->tag = key_->seal(item.sealed->nonce, {}, {bytes + item.offset, item.length});
+    std::memcpy(batch_.data() + item.prefix_at + 4, item.sealed->tag.data(), kSealTagBytes);
+  }
+  header.sealed = true;
+  header.records_length += static_cast<u32>(kSealTagBytes);
+  constexpr size_t start = kBatchHeaderBytes + kSaltBytes;
+  base::Bytes records(reinterpret_cast<u8*>(batch_.data()) + start, batch_.size() - start);
+  SealTag tag = key_->seal({header.first, 0}, bound_of(header, options_.workspace), records);
+  batch_.append(reinterpret_cast<const char*>(tag.data()), tag.size());
+  return data;
+}
+
+base::Status Journal::write_batch(const BatchHeader& header, const std::string& data) {
+  u64 data_offset = offset_ + batch_.size();
+  u64 padding = header.total() - batch_.size() - data.size();
+  constexpr size_t kJoinMax = 64 * 1024;
+  if (data.size() <= kJoinMax) {
+    batch_.append(data).append(padding, '\0');
+    return file_->write_at(offset_, base::as_bytes(batch_));
+  }
+  // Data first: a batch whose header is there but whose data is not would be a tear all the same.
+  TRY(file_->write_at(data_offset, base::as_bytes(data)));
+  TRY(file_->write_at(offset_, base::as_bytes(batch_)));
+  if (padding == 0) return {};
+  std::string zeros(padding, '\0');
+  return file_->write_at(data_offset + data.size(), base::as_bytes(zeros));
 }
 
 base::Status Journal::commit() {
@@ -138,27 +185,13 @@ base::Status Journal::commit() {
   header.records_length = static_cast<u32>(batch_.size() - kBatchHeaderBytes);
   header.data_length = data_.size();
   header.synced = synced();
-  auto records = base::as_bytes(batch_).subspan(kBatchHeaderBytes);
-  header.chain = next_chain(chain_, records);
+  std::string sealed;
+  if (sealing()) sealed = seal_batch(header);
+  header.chain = next_chain(chain_, base::as_bytes(batch_).subspan(kBatchHeaderBytes));
   finish_batch(header, batch_);
   u64 data_offset = offset_ + batch_.size();
-  u64 padding = header.total() - batch_.size() - data_.size();
-  constexpr size_t kJoinMax = 64 * 1024;
-  if (data_.size() <= kJoinMax) {
-    batch_.append(data_).append(padding, '\0');
-    if (auto wrote = file_->write_at(offset_, base::as_bytes(batch_)); !wrote.ok()) {
-      return fail(std::move(wrote).error());
-    }
-  } else {
-    // Data first: a batch whose header is there but whose data is not would be a tear all the same.
-    auto wrote = file_->write_at(data_offset, base::as_bytes(data_));
-    if (wrote.ok()) wrote = file_->write_at(offset_, base::as_bytes(batch_));
-    if (wrote.ok() && padding > 0) {
-      std::string zeros(padding, '\0');
-      wrote = file_->write_at(data_offset + data_.size(), base::as_bytes(zeros));
-    }
-    if (!wrote.ok()) return fail(std::move(wrote).error());
-  }
+  auto wrote = write_batch(header, sealing() ? sealed : data_);
+  if (!wrote.ok()) return fail(std::move(wrote).error());
   if (options_.committed) {
     options_.committed({file_, offset_, header.total(), header.first,
                         header.first + header.count - 1, chain_, header.chain});
@@ -175,7 +208,7 @@ base::Status Journal::commit() {
 void Journal::register_data(std::shared_ptr<base::DiskFile> file, u64 data_offset) {
   std::lock_guard lock(mutex_);
   for (const Pending& item : pending_) {
-    places_->add(item.id, {file, data_offset + item.offset, item.length, item.check});
+    places_->add(item.id, {file, data_offset + item.offset, item.length, item.check, item.sealed});
   }
   pending_.clear();
   data_.clear();

@@ -15,6 +15,13 @@
 //   records section: per record length u32, xxh3 of its data u64, record (fs/log/record.h)
 //   data section: the data of the records, in order; then zeros up to a multiple of 64
 //
+// In an encrypted store (fs/seal/seal.h) a batch begins with "AFSE", its header is readable, and
+//   records section: salt 16, sealed bytes, tag 16; the sealed bytes have per record length u32,
+//   the
+//                    tag of its data 16 bytes, record. Nonce (first seq, 0)
+//   data section:    each record's data sealed by itself. Nonce (first seq, 1 + which record it is)
+// Checksum and chain cover the sealed bytes, so logs are copied and compared without the key.
+//
 // Recovery takes the longest valid prefix. A bad batch ends it, unless the damage lies in what is
 // known to have been durable (a later batch or segment says so): that is kCorruption, not a torn
 // tail. A segment counts only up to the first seq of the next one: a fenced writer that still
@@ -26,6 +33,7 @@
 #include "base/disk.h"
 #include "base/result.h"
 #include "fs/log/record.h"
+#include "fs/seal/seal.h"
 
 #include <array>
 #include <functional>
@@ -42,13 +50,23 @@ namespace fs {
 inline constexpr size_t kChainBytes = 24;
 using Chain = std::array<u8, kChainBytes>;
 
+// How to open data that is sealed.
+struct SealedData {
+  std::shared_ptr<const SealKey> key;
+  SealKey::Nonce nonce;
+  SealTag tag{};
+};
+
 // Where data lies in a segment.
 struct DataPlace {
   std::shared_ptr<base::DiskFile> file;
   u64 offset = 0;
   u32 length = 0;
-  u64 check = 0;  // xxh3
+  u64 check = 0;                             // xxh3, of data that is not sealed
+  std::shared_ptr<const SealedData> sealed;  // null: it is not
 };
+// All of the data at a place. out.size() == place.length. False: it is damaged.
+base::Result<bool> read_place(const DataPlace& place, base::Bytes out);
 
 // Data of the log by id; thread-safe. One is shared by all readers of a workspace.
 class DataPlaces {
@@ -102,6 +120,7 @@ struct LogScan {
   DataPlaces* places = nullptr;  // learns where the data lies
   std::function<base::Status(const RecordHeader&, std::string_view record)> visit;
   std::function<void(const BatchPlace&)> batch;  // of each batch that was read to its end
+  SealPointer seal;                              // of an encrypted store
 };
 struct LogEnd {
   Seq last = 0;  // last valid record, from - 1 when there is none
@@ -124,6 +143,7 @@ class Journal {
     Epoch epoch = 0;
     u64 segment_bytes = 64u << 20;
     std::function<void(const BatchPlace&)> committed;  // told of each batch, in order
+    SealPointer seal;                                  // of an encrypted store
   };
   // Starts a new segment after `end` (from scan_log), cutting a torn tail off first.
   static base::Result<std::unique_ptr<Journal>> open(Options options, const LogEnd& end,
@@ -152,16 +172,23 @@ class Journal {
   base::Status begin_segment();
   void register_data(std::shared_ptr<base::DiskFile> file, u64 data_offset);
   base::Status fail(base::Error error);
+  bool sealing() const { return key_ != nullptr; }
+  std::string seal_batch(struct BatchHeader& header);
+  base::Status write_batch(const struct BatchHeader& header, const std::string& data);
 
   struct Pending {
     DataId id;
     u64 offset;  // in data_
     u32 length;
     u64 check;
+    u64 prefix_at;  // of its record, in batch_
+    std::shared_ptr<SealedData> sealed;
   };
 
   Options options_;
   DataPlaces* places_;
+  Salt salt_{};                         // of this object alone (fs/seal/seal.h)
+  std::shared_ptr<const SealKey> key_;  // null: not encrypted
   std::shared_ptr<base::DiskFile> file_;
   u64 offset_ = 0;  // end of the file
   Chain chain_{};

@@ -1,8 +1,10 @@
 #include "fs/log/journal.h"
 
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/sim_disk.h"
 #include "fs/log/segment.h"
+#include "fs/seal/key_file.h"
 
 #include <gtest/gtest.h>
 
@@ -32,9 +34,13 @@ struct Recovered {
   std::vector<Seq> seen;
 };
 
-class JournalTest : public ::testing::Test {
+// Plain and encrypted.
+class JournalTest : public ::testing::TestWithParam<bool> {
  protected:
-  JournalTest() { reset(1); }
+  JournalTest() {
+    if (GetParam()) seal_ = std::make_shared<const StoreSeal>(random_data_key());
+    reset(1);
+  }
   void reset(u64 seed) {
     disk_ = std::make_unique<base::SimDisk>(base::SimDisk::Options{.seed = seed});
     ASSERT_TRUE(disk_->make_directory("log").ok());
@@ -48,6 +54,7 @@ class JournalTest : public ::testing::Test {
     scan.folder = "log";
     scan.workspace = 1;
     scan.places = places_.get();
+    scan.seal = seal_;
     scan.visit = [&](const RecordHeader& header, std::string_view record) -> base::Status {
       EXPECT_EQ(record, record_of(header.seq, header.data, header.data_length));
       result.seen.push_back(header.seq);
@@ -57,7 +64,9 @@ class JournalTest : public ::testing::Test {
     return result;
   }
   base::Result<std::unique_ptr<Journal>> open(const LogEnd& end, u64 segment_bytes = 1 << 20) {
-    return Journal::open({disk_.get(), "log", 1, ++epoch_, segment_bytes}, end, places_.get());
+    Journal::Options options{disk_.get(), "log", 1, ++epoch_, segment_bytes};
+    options.seal = seal_;
+    return Journal::open(options, end, places_.get());
   }
   void append(Journal& journal, u32 length) {
     Seq seq = journal.appended() + 1;
@@ -67,10 +76,15 @@ class JournalTest : public ::testing::Test {
   }
   std::unique_ptr<base::SimDisk> disk_;
   std::unique_ptr<DataPlaces> places_;
+  SealPointer seal_;  // null: plain
   Epoch epoch_ = 0;
 };
 
-TEST_F(JournalTest, GivesBackWhatWasCommittedAcrossSegmentsAndReopenings) {
+INSTANTIATE_TEST_SUITE_P(Logs, JournalTest, ::testing::Values(false, true), [](const auto& test) {
+  return std::string(test.param ? "Encrypted" : "Plain");
+});
+
+TEST_P(JournalTest, GivesBackWhatWasCommittedAcrossSegmentsAndReopenings) {
   for (int round = 0; round < 4; ++round) {
     auto recovered = recover();
     ASSERT_TRUE(recovered.ok()) << recovered.error().message();
@@ -90,7 +104,7 @@ TEST_F(JournalTest, GivesBackWhatWasCommittedAcrossSegmentsAndReopenings) {
   }
 }
 
-TEST_F(JournalTest, ReadsDataThatIsStillInTheBatch) {
+TEST_P(JournalTest, ReadsDataThatIsStillInTheBatch) {
   auto journal = open(recover()->end);
   append(**journal, 50);
   std::string out(20, '\0');
@@ -99,7 +113,7 @@ TEST_F(JournalTest, ReadsDataThatIsStillInTheBatch) {
   EXPECT_EQ(out, data_of(1, 20));
 }
 
-TEST_F(JournalTest, CallsDamageInDurableBytesCorruptionNotATornTail) {
+TEST_P(JournalTest, CallsDamageInDurableBytesCorruptionNotATornTail) {
   auto journal = open(recover()->end);
   for (int i = 0; i < 3; ++i) {
     append(**journal, 0);
@@ -113,7 +127,7 @@ TEST_F(JournalTest, CallsDamageInDurableBytesCorruptionNotATornTail) {
   EXPECT_EQ(recovered.error().code(), base::ErrorCode::kCorruption);
 }
 
-TEST_F(JournalTest, DoesNotHearAFencedWriterThatGoesOn) {
+TEST_P(JournalTest, DoesNotHearAFencedWriterThatGoesOn) {
   auto old_holder = open(recover()->end);
   append(**old_holder, 0);
   ASSERT_TRUE((*old_holder)->commit().ok());
@@ -131,7 +145,7 @@ TEST_F(JournalTest, DoesNotHearAFencedWriterThatGoesOn) {
   EXPECT_TRUE(read.ok() && *read);
 }
 
-TEST_F(JournalTest, DropsOnlyWholeSegmentsThatNobodyNeeds) {
+TEST_P(JournalTest, DropsOnlyWholeSegmentsThatNobodyNeeds) {
   auto journal = open(recover()->end, 500);
   for (int i = 0; i < 20; ++i) {
     append(**journal, 0);
@@ -145,7 +159,7 @@ TEST_F(JournalTest, DropsOnlyWholeSegmentsThatNobodyNeeds) {
 
 // Crashes at every point of random runs: what comes back is a prefix, holds all that was synced,
 // and the journal goes on from there.
-TEST_F(JournalTest, RecoversAPrefixWithAllThatWasSyncedAfterAnyCrash) {
+TEST_P(JournalTest, RecoversAPrefixWithAllThatWasSyncedAfterAnyCrash) {
   for (u64 seed = 1; seed <= 400; ++seed) {
     base::Rng rng(seed);
     reset(seed);
@@ -170,6 +184,81 @@ TEST_F(JournalTest, RecoversAPrefixWithAllThatWasSyncedAfterAnyCrash) {
       for (size_t i = 0; i < after->seen.size(); ++i) ASSERT_EQ(after->seen[i], i + 1);
     }
   }
+}
+
+class SealedLog : public JournalTest {
+ protected:
+  // One batch of a record with data, as it lies on the disk.
+  std::string write() {
+    auto journal = open(recover()->end);
+    append(**journal, 300);
+    EXPECT_TRUE((*journal)->commit().ok());
+    path_ = list_segments(*disk_, "log")->back().path;
+    return std::string(base::as_text(*disk_->contents(path_)));
+  }
+  // The same bytes with a checksum and a chain as a forger would make them.
+  void forge(std::string bytes) {
+    std::string batch = bytes.substr(kSegmentHeaderBytes);
+    u32 length = base::load_le<u32>(batch.data() + 20);
+    Chain chain = next_chain({}, base::as_bytes(batch).subspan(kBatchHeaderBytes, length));
+    std::memcpy(batch.data() + 40, chain.data(), chain.size());
+    auto summed = base::as_bytes(batch).subspan(8, kBatchHeaderBytes - 8 + length);
+    base::store_le<u32>(batch.data() + 4, base::crc32c(summed));
+    auto file = disk_->open(path_, {});
+    ASSERT_TRUE((*file)->write_at(kSegmentHeaderBytes, base::as_bytes(batch)).ok());
+  }
+  std::string path_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Logs, SealedLog, ::testing::Values(true));
+
+TEST_P(SealedLog, ShowsNothingOfWhatItHolds) {
+  std::string bytes = write();
+  EXPECT_EQ(bytes.find("key1"), std::string::npos);
+  EXPECT_EQ(bytes.find("value"), std::string::npos);
+  EXPECT_EQ(bytes.find("bbbbbbbb"), std::string::npos);
+  seal_ = nullptr;
+  auto without = recover();
+  EXPECT_FALSE(without.ok()) << "a reader without the key says so";
+}
+
+TEST_P(SealedLog, TwoJournalsThatWriteTheSameNeverMakeTheSameBytes) {
+  std::string one = write();
+  reset(1);
+  epoch_ = 0;
+  std::string two = write();
+  ASSERT_EQ(one.size(), two.size());
+  EXPECT_EQ(one.substr(0, kSegmentHeaderBytes), two.substr(0, kSegmentHeaderBytes));
+  constexpr size_t records_at = kSegmentHeaderBytes + kBatchHeaderBytes + kSaltBytes;
+  size_t equal = 0;
+  for (size_t i = records_at; i < records_at + 300; ++i) equal += one[i] == two[i] ? 1 : 0;
+  EXPECT_LT(equal, 30u) << "as many as chance makes";
+}
+
+TEST_P(SealedLog, AForgerWhoKnowsChecksumsIsFoundOut) {
+  std::string good = write();
+  ASSERT_TRUE(recover().ok());
+  for (size_t at : {16, 24, 32, 64, 90, 120}) {  // of the batch: count, lengths, synced, records
+    std::string bytes = good;
+    size_t place = kSegmentHeaderBytes + at;
+    bytes[place] = static_cast<char>(bytes[place] ^ 1);
+    forge(bytes);
+    auto recovered = recover();
+    // A length that leaves the file is a torn batch; whatever counts as whole is checked.
+    EXPECT_TRUE(!recovered.ok() || recovered->seen.empty()) << at;
+  }
+  std::string bytes = good;
+  bytes[good.size() - 100] ^= 1;  // of the data
+  forge(bytes);
+  EXPECT_TRUE(recover()->seen.empty()) << "the record is not taken without its data";
+}
+
+TEST_P(SealedLog, APlainBatchIsNotHeard) {
+  SealPointer seal = std::exchange(seal_, nullptr);
+  write();
+  ASSERT_EQ(recover()->seen.size(), 1u);
+  seal_ = seal;
+  EXPECT_FALSE(recover().ok());
 }
 
 }  // namespace

@@ -89,44 +89,76 @@ class Scanner {
       auto batch = decode_batch(rest);
       bool good = batch && batch->first == next_;
       if (good) {
-        auto records = rest.subspan(kBatchHeaderBytes, batch->records_length);
-        bool chained = next_chain(end_.chain, records) == batch->chain || FS_MUTANT(kChainIgnored);
+        auto section = rest.subspan(kBatchHeaderBytes, batch->records_length);
+        bool chained = next_chain(end_.chain, section) == batch->chain || FS_MUTANT(kChainIgnored);
+        if (chained) TRY(open_batch(path, *batch, section, at));
         good = chained && data_is_good(rest, *batch);
       }
       if (!good) return tear(path, bytes, at, false);
-      TRY(visit_batch(file, rest, *batch, at, stop));
+      TRY(visit_batch(file, *batch, at, stop));
       at += batch->total();
       end_.bytes = std::min<u64>(at, bytes.size());
     }
     return {};
   }
 
+  // The records of a batch whose checksum and chain are good into `records_`.
+  base::Status open_batch(const std::string& path, const BatchHeader& batch, base::ByteView section,
+                          u64 at) {
+    key_.reset();
+    records_ = base::as_text(section);
+    if (!batch.sealed && scan_.seal == nullptr) return {};
+    if (batch.sealed && scan_.seal != nullptr) {
+      auto opened = open_records(batch, scan_.workspace, section, *scan_.seal);
+      if (opened) {
+        opened_ = std::move(opened->records);
+        records_ = opened_;
+        key_ = std::move(opened->key);
+        return {};
+      }
+    }
+    // No tear makes such bytes.
+    return damaged(path, at, "a batch was changed by somebody who does not have the store's key");
+  }
+
   bool data_is_good(base::ByteView rest, const BatchHeader& batch) {
-    std::string_view records = base::as_text(rest.subspan(kBatchHeaderBytes, batch.records_length));
+    std::string_view records = records_;
     u64 at = kBatchHeaderBytes + u64{batch.records_length};
     u64 data_end = at + batch.data_length;
     for (u32 i = 0; i < batch.count; ++i) {
-      auto record = take_record(records);
+      auto record = take_record(records, batch.sealed);
       if (!record || record->header.seq != batch.first + i) return false;
       u64 length = record->header.data_length;
       if (length > data_end - at) return false;
       bool check = scan_.check_data && length > 0 && !FS_MUTANT(kTornDataAccepted);
-      if (check && base::xxh3(rest.subspan(at, length)) != record->data_check) return false;
+      if (check && !piece_is_good(rest.subspan(at, length), batch, i, *record)) return false;
       at += length;
     }
     return records.empty() && at == data_end;
   }
 
-  base::Status visit_batch(const std::shared_ptr<base::DiskFile>& file, base::ByteView rest,
-                           const BatchHeader& batch, u64 batch_at, Seq stop) {
-    std::string_view records = base::as_text(rest.subspan(kBatchHeaderBytes, batch.records_length));
+  bool piece_is_good(base::ByteView bytes, const BatchHeader& batch, u32 which,
+                     const BatchRecord& record) {
+    if (!batch.sealed) return base::xxh3(bytes) == record.data_check;
+    std::vector<u8> copy(bytes.begin(), bytes.end());
+    return key_->open({batch.first, 1 + which}, {}, copy, record.data_tag);
+  }
+
+  base::Status visit_batch(const std::shared_ptr<base::DiskFile>& file, const BatchHeader& batch,
+                           u64 batch_at, Seq stop) {
+    std::string_view records = records_;
     u64 data_at = batch_at + kBatchHeaderBytes + batch.records_length;
     for (u32 i = 0; i < batch.count && next_ < stop && next_ <= scan_.to; ++i, ++next_) {
-      auto record = take_record(records);
+      auto record = take_record(records, batch.sealed);
       const RecordHeader& header = record->header;
       if (header.seq >= scan_.from) {
         if (scan_.places != nullptr && header.data != 0) {
-          scan_.places->add(header.data, {file, data_at, header.data_length, record->data_check});
+          DataPlace place{file, data_at, header.data_length, record->data_check, nullptr};
+          if (batch.sealed) {
+            place.sealed = std::make_shared<const SealedData>(
+                SealedData{key_, {batch.first, 1 + i}, record->data_tag});
+          }
+          scan_.places->add(header.data, std::move(place));
         }
         if (scan_.visit) TRY(scan_.visit(header, record->record));
         end_.last = header.seq;
@@ -165,6 +197,10 @@ class Scanner {
   const LogScan& scan_;
   LogEnd end_;
   Seq next_ = 1;
+  // Of the batch that is read now.
+  std::string opened_;
+  std::string_view records_;
+  std::shared_ptr<const SealKey> key_;
   bool started_ = false;
   bool torn_ = false;
 };

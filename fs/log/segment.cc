@@ -9,6 +9,7 @@ namespace fs {
 namespace {
 constexpr char kSegmentMagic[8] = {'A', 'F', 'S', 'L', 'O', 'G', '1', '\n'};
 constexpr char kBatchMagic[4] = {'A', 'F', 'S', 'B'};
+constexpr char kSealedMagic[4] = {'A', 'F', 'S', 'E'};
 }  // namespace
 
 std::string encode_segment_header(const SegmentHeader& header) {
@@ -37,7 +38,7 @@ std::optional<SegmentHeader> decode_segment_header(base::ByteView bytes) {
 
 void finish_batch(const BatchHeader& header, std::string& batch) {
   char* at = batch.data();
-  std::memcpy(at, kBatchMagic, sizeof kBatchMagic);
+  std::memcpy(at, header.sealed ? kSealedMagic : kBatchMagic, sizeof kBatchMagic);
   base::store_le<u64>(at + 8, header.first);
   base::store_le<u32>(at + 16, header.count);
   base::store_le<u32>(at + 20, header.records_length);
@@ -49,8 +50,10 @@ void finish_batch(const BatchHeader& header, std::string& batch) {
 
 std::optional<BatchHeader> decode_batch(base::ByteView bytes) {
   if (bytes.size() < kBatchHeaderBytes) return std::nullopt;
-  if (std::memcmp(bytes.data(), kBatchMagic, sizeof kBatchMagic) != 0) return std::nullopt;
   BatchHeader header;
+  header.sealed = std::memcmp(bytes.data(), kSealedMagic, sizeof kSealedMagic) == 0;
+  bool plain = std::memcmp(bytes.data(), kBatchMagic, sizeof kBatchMagic) == 0;
+  if (!header.sealed && !plain) return std::nullopt;
   const u8* at = bytes.data();
   header.first = base::load_le<u64>(at + 8);
   header.count = base::load_le<u32>(at + 16);
@@ -67,6 +70,33 @@ std::optional<BatchHeader> decode_batch(base::ByteView bytes) {
   return header;
 }
 
+BatchBound bound_of(const BatchHeader& header, u32 workspace) {
+  BatchBound bound{};
+  u8* at = bound.data();
+  base::store_le<u32>(at, workspace);
+  base::store_le<u32>(at + 4, header.count);
+  base::store_le<u64>(at + 8, header.first);
+  base::store_le<u64>(at + 16, header.records_length);
+  base::store_le<u64>(at + 24, header.data_length);
+  base::store_le<u64>(at + 32, header.synced);
+  return bound;
+}
+
+std::optional<OpenedRecords> open_records(const BatchHeader& header, u32 workspace,
+                                          base::ByteView section, const StoreSeal& seal) {
+  if (section.size() < kSaltBytes + kSealTagBytes) return std::nullopt;
+  Salt salt;
+  SealTag tag;
+  std::memcpy(salt.data(), section.data(), kSaltBytes);
+  std::memcpy(tag.data(), section.data() + section.size() - kSealTagBytes, kSealTagBytes);
+  section = section.subspan(kSaltBytes, section.size() - kSaltBytes - kSealTagBytes);
+  OpenedRecords opened{std::string(base::as_text(section)), seal.key(StoreSeal::Use::kLog, salt)};
+  BatchBound bound = bound_of(header, workspace);
+  base::Bytes bytes(reinterpret_cast<u8*>(opened.records.data()), opened.records.size());
+  if (!opened.key->open({header.first, 0}, bound, bytes, tag)) return std::nullopt;
+  return opened;
+}
+
 Chain next_chain(const Chain& before, base::ByteView records_section) {
   std::string joined(reinterpret_cast<const char*>(before.data()), before.size());
   joined.append(base::as_text(records_section));
@@ -76,12 +106,17 @@ Chain next_chain(const Chain& before, base::ByteView records_section) {
   return chain;
 }
 
-std::optional<BatchRecord> take_record(std::string_view& rest) {
-  if (rest.size() < kRecordPrefixBytes) return std::nullopt;
+std::optional<BatchRecord> take_record(std::string_view& rest, bool sealed) {
+  size_t prefix = sealed ? kSealedRecordPrefixBytes : kRecordPrefixBytes;
+  if (rest.size() < prefix) return std::nullopt;
   u32 length = base::load_le<u32>(rest.data());
   BatchRecord result;
-  result.data_check = base::load_le<u64>(rest.data() + 4);
-  rest.remove_prefix(kRecordPrefixBytes);
+  if (sealed) {
+    std::memcpy(result.data_tag.data(), rest.data() + 4, kSealTagBytes);
+  } else {
+    result.data_check = base::load_le<u64>(rest.data() + 4);
+  }
+  rest.remove_prefix(prefix);
   if (length > rest.size()) return std::nullopt;
   result.record = rest.substr(0, length);
   rest.remove_prefix(length);

@@ -22,25 +22,32 @@ constexpr size_t kTrailerBytes = 28;
 constexpr size_t kFlushBytes = 1 << 20;
 constexpr u32 kSlotBytesMax = 64u << 20;
 constexpr std::string_view kHeaderMagic = "AFSPACK1";
+constexpr std::string_view kSealedMagic = "AFSPACK2";
 constexpr std::string_view kTrailerMagic = "AFSPACKE";
 
 Error damaged(const std::string& path, std::string_view what) {
   return Error(ErrorCode::kCorruption, path + ": " + std::string(what) + "; run fsck on the store");
 }
 
+// What a slot is besides its bytes.
+std::array<u8, 16> head_of(u64 id, u32 raw_length, size_t stored_length) {
+  std::array<u8, 16> head{};
+  base::store_le<u64>(head.data(), id);
+  base::store_le<u32>(head.data() + 8, raw_length);
+  base::store_le<u32>(head.data() + 12, static_cast<u32>(stored_length));
+  return head;
+}
+
 }  // namespace
 
 SlotCheck slot_check(const StoreKey& key, u64 id, u32 raw_length, std::string_view stored) {
   // The lengths come before the bytes, so no slot's input is the beginning of another's.
-  u8 head[16] = {};
-  base::store_le<u64>(head, id);
-  base::store_le<u32>(head + 8, raw_length);
-  base::store_le<u32>(head + 12, static_cast<u32>(stored.size()));
+  auto head = head_of(id, raw_length, stored.size());
   u8 digest[32];
   EVP_MD_CTX* context = EVP_MD_CTX_new();
   bool good = context != nullptr && EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1 &&
               EVP_DigestUpdate(context, key.data(), key.size()) == 1 &&
-              EVP_DigestUpdate(context, head, sizeof head) == 1 &&
+              EVP_DigestUpdate(context, head.data(), head.size()) == 1 &&
               EVP_DigestUpdate(context, stored.data(), stored.size()) == 1 &&
               EVP_DigestFinal_ex(context, digest, nullptr) == 1;
   EVP_MD_CTX_free(context);
@@ -52,14 +59,25 @@ SlotCheck slot_check(const StoreKey& key, u64 id, u32 raw_length, std::string_vi
 
 base::Result<std::unique_ptr<PackWriter>> PackWriter::create(base::Disk& disk,
                                                              const std::string& path,
-                                                             const StoreKey& key) {
+                                                             const StoreKey& key,
+                                                             const SealPointer& seal) {
   auto file = TRY(disk.open(path, {.create = true}));
   TRY(file->truncate(0));
   auto writer = std::unique_ptr<PackWriter>(new PackWriter(std::move(file), key));
   writer->buffer_.assign(kHeaderBytes, '\0');
-  std::memcpy(writer->buffer_.data(), kHeaderMagic.data(), kHeaderMagic.size());
+  std::string_view magic = seal == nullptr ? kHeaderMagic : kSealedMagic;
+  std::memcpy(writer->buffer_.data(), magic.data(), magic.size());
+  if (seal != nullptr) {
+    Salt salt = random_salt();
+    std::memcpy(writer->buffer_.data() + magic.size(), salt.data(), salt.size());
+    writer->seal_ = seal->key(StoreSeal::Use::kPack, salt);
+  }
   writer->offset_ = kHeaderBytes;
   return writer;
+}
+
+SlotCheck PackWriter::sealed(u64 id, u32 raw, base::Bytes stored) {
+  return seal_->seal({offset_, 0}, head_of(id, raw, stored.size()), stored);
 }
 
 base::Status PackWriter::add(u64 id, std::string_view bytes) {
@@ -77,9 +95,18 @@ base::Status PackWriter::add(u64 id, std::string_view bytes) {
     stored = bytes.size();
   }
   u32 raw = static_cast<u32>(bytes.size());
-  SlotCheck check = slot_check(key_, id, raw, std::string_view(buffer_).substr(start));
+  SlotCheck check;
+  if (seal_ == nullptr) {
+    check = slot_check(key_, id, raw, std::string_view(buffer_).substr(start));
+  } else {
+    check = sealed(id, raw, {reinterpret_cast<u8*>(buffer_.data()) + start, stored});
+  }
   index_.push_back({id, offset_, static_cast<u32>(stored), raw, check});
   offset_ += stored;
+  if (seal_ != nullptr && stored == 0) {  // no two slots at one offset: it is the nonce
+    buffer_ += '\0';
+    ++offset_;
+  }
   return buffer_.size() >= kFlushBytes ? flush() : base::Status();
 }
 
@@ -115,13 +142,36 @@ base::Status PackWriter::finish() {
 
 base::Result<std::shared_ptr<PackReader>> PackReader::open(base::Disk& disk,
                                                            const std::string& path,
-                                                           const StoreKey& key) {
+                                                           const StoreKey& key,
+                                                           const SealPointer& seal) {
   auto reader = std::shared_ptr<PackReader>(new PackReader());
   reader->file_ = TRY(disk.open(path, {.read_only = true}));
   reader->path_ = path;
   reader->key_ = key;
+  TRY(reader->read_header(seal));
   TRY(reader->read_index(TRY(reader->file_->size())));
   return reader;
+}
+
+// Only a sealed pack has something in its header that nothing else says.
+base::Status PackReader::read_header(const SealPointer& seal) {
+  if (seal == nullptr) return {};
+  u8 header[kHeaderBytes] = {};
+  TRY(file_->read_at(0, header));
+  if (base::as_text({header, kSealedMagic.size()}) != kSealedMagic) {
+    return damaged(path_, "the header is not an encrypted pack's");
+  }
+  Salt salt;
+  std::memcpy(salt.data(), header + kSealedMagic.size(), salt.size());
+  seal_ = seal->key(StoreSeal::Use::kPack, salt);
+  return {};
+}
+
+// Whether it is what was stored; decrypts it.
+bool PackReader::check(const Slot& slot, std::string& stored) const {
+  if (seal_ == nullptr) return slot_check(key_, slot.id, slot.raw, stored) == slot.check;
+  return seal_->open({slot.offset, 0}, head_of(slot.id, slot.raw, stored.size()),
+                     {reinterpret_cast<u8*>(stored.data()), stored.size()}, slot.check);
 }
 
 base::Status PackReader::read_index(u64 size) {
@@ -171,7 +221,7 @@ base::Result<std::optional<std::string>> PackReader::read(u64 id) const {
   std::string stored(slot->stored, '\0');
   size_t got =
       TRY(file_->read_at(slot->offset, {reinterpret_cast<u8*>(stored.data()), stored.size()}));
-  if (got != stored.size() || slot_check(key_, id, slot->raw, stored) != slot->check) {
+  if (got != stored.size() || !check(*slot, stored)) {
     return damaged(path_, "slot " + std::to_string(id) + " is damaged");
   }
   if (slot->stored == slot->raw) return std::optional<std::string>(std::move(stored));

@@ -12,12 +12,16 @@
 // Little-endian. A slot is stored as zstd level 1 where that is smaller, else raw (stored == raw).
 // The check is a keyed hash of (id, raw length, stored bytes): whoever lacks the store's key can
 // neither forge a slot nor learn from equal checks that bytes are equal. It is verified on every
-// read. A pack without a good trailer is no pack. Errors: kCorruption, kIo, kFull. Readers are
+// read. In an encrypted store (fs/seal/seal.h) the header is "AFSPACK2", a salt of 16 bytes and
+// zeros; a slot is sealed after it was compressed, with nonce (offset, 0), bound to what the check
+// covers, and the check is the tag. Ids and lengths stay readable. A pack without a good trailer is
+// no pack. Errors: kCorruption, kIo, kFull. Readers are
 // thread-safe.
 #pragma once
 
 #include "base/disk.h"
 #include "base/result.h"
+#include "fs/seal/seal.h"
 #include "fs/state/types.h"
 
 #include <array>
@@ -38,7 +42,8 @@ SlotCheck slot_check(const StoreKey& key, u64 id, u32 raw_length, std::string_vi
 class PackWriter {
  public:
   static base::Result<std::unique_ptr<PackWriter>> create(base::Disk& disk, const std::string& path,
-                                                          const StoreKey& key);
+                                                          const StoreKey& key,
+                                                          const SealPointer& seal = nullptr);
   // REQUIRES: each id once.
   base::Status add(u64 id, std::string_view bytes);
   // Index and trailer; durable when it returns (the folder is the caller's to sync).
@@ -58,8 +63,11 @@ class PackWriter {
       : file_(std::move(file)), key_(key) {}
   base::Status flush();
 
+  SlotCheck sealed(u64 id, u32 raw, base::Bytes stored);
+
   std::unique_ptr<base::DiskFile> file_;
   StoreKey key_;
+  std::shared_ptr<const SealKey> seal_;  // of this file alone; null: not encrypted
   std::string buffer_;
   u64 offset_ = 0;  // of what follows, buffered or not
   std::vector<Slot> index_;
@@ -68,7 +76,8 @@ class PackWriter {
 class PackReader {
  public:
   static base::Result<std::shared_ptr<PackReader>> open(base::Disk& disk, const std::string& path,
-                                                        const StoreKey& key);
+                                                        const StoreKey& key,
+                                                        const SealPointer& seal = nullptr);
   bool has(u64 id) const { return find(id) != nullptr; }
   // The slot's bytes; nullopt when it is not here.
   base::Result<std::optional<std::string>> read(u64 id) const;
@@ -84,11 +93,14 @@ class PackReader {
     SlotCheck check;
   };
   PackReader() = default;
+  base::Status read_header(const SealPointer& seal);
   base::Status read_index(u64 size);
+  bool check(const Slot& slot, std::string& stored) const;
   const Slot* find(u64 id) const;
   std::unique_ptr<base::DiskFile> file_;
   std::string path_;
   StoreKey key_{};
+  std::shared_ptr<const SealKey> seal_;
   std::vector<Slot> slots_;
 };
 

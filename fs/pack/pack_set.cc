@@ -64,7 +64,7 @@ base::Result<std::shared_ptr<PackReader>> PackSet::reader(u64 number) {
     auto at = readers_.find(number);
     if (at != readers_.end()) return at->second;
   }
-  auto opened = TRY(PackReader::open(*options_.disk, path_of(number), options_.key));
+  auto opened = TRY(PackReader::open(*options_.disk, path_of(number), options_.key, options_.seal));
   std::lock_guard lock(mutex_);
   if (readers_.size() >= kReadersMax) readers_.clear();  // those in use live on with their users
   readers_[number] = opened;

@@ -33,6 +33,7 @@ class PackSet {
     std::string folder;
     StoreKey key{};
     u64 cache_bytes = 32u << 20;
+    SealPointer seal;  // null: not encrypted
   };
   PackSet(Options options, Load load) : options_(std::move(options)), load_(std::move(load)) {}
 

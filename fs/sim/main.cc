@@ -1,5 +1,5 @@
-// agentfs-sim [FIRST [COUNT]] [--cluster] [-v]: runs seeds FIRST .. FIRST+COUNT-1 and prints those
-// that fail. One seed reproduces one run, with every step under -v.
+// agentfs-sim [FIRST [COUNT]] [--cluster] [--encrypted] [-v]: runs seeds FIRST ..
+// FIRST+COUNT-1 and prints those that fail. One seed reproduces one run, with every step under -v.
 #include "fs/sim/simulation.h"
 
 #include <cstdio>
@@ -15,6 +15,8 @@ int main(int argc, char** argv) {
       plan.verbose = true;
     else if (std::strcmp(argv[i], "--cluster") == 0)
       plan.cluster = true;
+    else if (std::strcmp(argv[i], "--encrypted") == 0)
+      plan.encrypted = true;
     else if (given < 2)
       numbers[given++] = std::strtoull(argv[i], nullptr, 10);
   }

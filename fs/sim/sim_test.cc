@@ -21,6 +21,18 @@ TEST(Simulation, HoldsEveryPromiseWithLogsInTheEngineAndAnotherMachine) {
   }
 }
 
+TEST(Simulation, HoldsEveryPromiseWithAnEncryptedStore) {
+  for (bool cluster : {false, true}) {
+    for (u64 seed = 301; seed <= 500; ++seed) {
+      Plan plan{seed};
+      plan.cluster = cluster;
+      plan.encrypted = true;
+      Outcome outcome = run(plan);
+      ASSERT_TRUE(outcome.ok) << "seed " << seed << ", " << outcome.problem;
+    }
+  }
+}
+
 TEST(Simulation, RepeatsARunFromItsSeed) {
   Outcome one = run({42});
   Outcome two = run({42});

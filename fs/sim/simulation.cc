@@ -67,6 +67,8 @@ class Run {
     options.engine = &engine_;
     options.holder = "simulated";
     options.log_in_engine = plan_.cluster;
+    options.encrypt = plan_.encrypted;
+    if (plan_.encrypted) options.key = std::make_shared<const UserKey>();
     return options;
   }
 

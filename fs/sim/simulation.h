@@ -30,6 +30,7 @@ struct Plan {
   u64 steps = 400;
   bool verbose = false;  // prints every step
   bool cluster = false;
+  bool encrypted = false;  // the store seals what it writes
 };
 
 Outcome run(const Plan& plan);

@@ -71,7 +71,7 @@ class PackStream {
   Status begin() {
     number_ = TRY(store_.take_pack_number(packer_));
     std::string path = store_.packs().path_of(number_.row);
-    writer_ = TRY(PackWriter::create(store_.disk(), path, store_.key()));
+    writer_ = TRY(PackWriter::create(store_.disk(), path, store_.key(), store_.seal()));
     return {};
   }
   StoreImpl& store_;

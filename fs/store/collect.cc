@@ -143,8 +143,8 @@ Result<u64> drop_dead_segments(StoreImpl& store, const Logs& logs, const std::ve
 Result<u64> compact(StoreImpl& store, const PackInfo& pack, const Marker& marker) {
   auto reader = TRY(store.packs().reader(pack.number));
   auto number = TRY(store.take_pack_number(PackingRow{}));
-  auto writer =
-      TRY(PackWriter::create(store.disk(), store.packs().path_of(number.row), store.key()));
+  auto writer = TRY(PackWriter::create(store.disk(), store.packs().path_of(number.row), store.key(),
+                                       store.seal()));
   PackInfo fresh{number.row, pack.ranges, 0, 0};
   for (u64 id : reader->ids()) {
     if (!marker.reached(id)) continue;

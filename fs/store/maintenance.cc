@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace fs {
 
@@ -24,6 +25,7 @@ Status StoreImpl::scan_own_log(u32 number, const Point& point, const Visit& visi
 Status StoreImpl::scan_local_log(u32 number, const Point& point, const Visit& visit) {
   LogScan scan;
   scan.disk = &disk();
+  scan.seal = seal_;
   scan.folder = log_folder();
   scan.workspace = number;
   scan.from = point.end() + 1;
@@ -374,15 +376,37 @@ Result<FsckReport> StoreImpl::fsck() {
     if (state->last_seq() > 0) Checker(root.name, std::move(*all), report).run();
   }
   report.pages = marker.pages();
+  std::set<u64> packed = TRY(check_packs(marker, report));
   for (u64 id : marker.ids()) {
     bool page = (id & kCounterMask) >= kFirstPage;
     if (page) continue;  // read while marking
     ++report.data;
-    if (marker.in_logs().contains(id)) continue;  // checked when the log is recovered
+    // Data of logs is checked when the log is recovered.
+    if (packed.contains(id) || marker.in_logs().contains(id)) continue;
     auto bytes = packs_->read(id);
     if (!bytes.ok()) report.problems.push_back(bytes.error().message());
   }
   return report;
+}
+
+// Every slot that is needed, in every pack that has it: a reader may take any of them. Gives their
+// ids.
+Result<std::set<u64>> StoreImpl::check_packs(Marker& marker, FsckReport& report) {
+  std::set<u64> packed;
+  for (const PackInfo& pack : packs_->packs()) {
+    auto reader = packs_->reader(pack.number);
+    if (!reader.ok()) {
+      report.problems.push_back(reader.error().message());
+      continue;
+    }
+    for (u64 id : (*reader)->ids()) {
+      if (!marker.reached(id)) continue;
+      packed.insert(id);
+      auto bytes = (*reader)->read(id);
+      if (!bytes.ok()) report.problems.push_back(bytes.error().message());
+    }
+  }
+  return packed;
 }
 
 }  // namespace fs

@@ -167,18 +167,22 @@ std::optional<PackInfo> decode_pack_row(std::string_view value) {
 }
 
 std::string encode_row(const MetaRow& row) {
-  return Json::object({{"format", 1},
-                       {"next_workspace", row.next_workspace},
-                       {"next_pack", row.next_pack},
-                       {"key", base::to_hex(row.key)},
-                       {"blobs", row.blobs}})
-      .dump();
+  Json json = Json::object({{"format", row.wrapped_key.empty() ? 1 : 2},
+                            {"next_workspace", row.next_workspace},
+                            {"next_pack", row.next_pack},
+                            {"key", base::to_hex(row.key)},
+                            {"blobs", row.blobs}});
+  if (!row.wrapped_key.empty()) json.set("wrapped_key", row.wrapped_key);
+  return json.dump();
 }
 
 std::optional<MetaRow> decode_meta_row(std::string_view value) {
   auto json = parsed(value);
-  if (!json || (*json)["format"].as_int() != 1) return std::nullopt;
+  if (!json) return std::nullopt;
   MetaRow row;
+  // Programs from before encryption must not take an encrypted store for one of theirs.
+  row.wrapped_key = (*json)["wrapped_key"].as_string();
+  if ((*json)["format"].as_int() != (row.wrapped_key.empty() ? 1 : 2)) return std::nullopt;
   row.next_workspace = static_cast<u32>((*json)["next_workspace"].as_int());
   row.next_pack = number_of((*json)["next_pack"]);
   row.blobs = (*json)["blobs"].as_string();

@@ -95,8 +95,9 @@ std::optional<PackInfo> decode_pack_row(std::string_view value);
 struct MetaRow {
   u32 next_workspace = 1;
   u64 next_pack = 1;
-  StoreKey key{};     // of the packs' checks
-  std::string blobs;  // where packs are, for servers that join; "" in one server's folder
+  StoreKey key{};           // of the packs' checks
+  std::string blobs;        // where packs are, for servers that join; "" in one server's folder
+  std::string wrapped_key;  // the data key under a user's key (fs/seal); "": not encrypted
 };
 std::string encode_row(const MetaRow& row);
 std::optional<MetaRow> decode_meta_row(std::string_view value);

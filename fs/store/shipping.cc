@@ -155,6 +155,7 @@ Result<LocalLog> LogFetcher::look(u32 workspace, const LogState& log, Seq base) 
   local.chain = TRY(chain_of(log.hash));
   LogScan scan;
   scan.disk = &disk_;
+  scan.seal = seal_;
   scan.folder = log_folder_;
   scan.workspace = workspace;
   scan.from = base + 1;
@@ -207,6 +208,7 @@ Result<bool> LogFetcher::holds(u32 workspace, Seq base, const LocalLog& local) {
   bool found = false;
   LogScan scan;
   scan.disk = &disk_;
+  scan.seal = seal_;
   scan.folder = log_folder_;
   scan.workspace = workspace;
   scan.from = base + 1;

@@ -65,11 +65,13 @@ struct LocalLog {
 // The engine's logs as files of this machine. Thread-safe.
 class LogFetcher {
  public:
-  LogFetcher(Engine& engine, base::Disk& disk, std::string log_folder, std::string tail_folder)
+  LogFetcher(Engine& engine, base::Disk& disk, std::string log_folder, std::string tail_folder,
+             SealPointer seal = nullptr)
       : engine_(engine),
         disk_(disk),
         log_folder_(std::move(log_folder)),
-        tail_folder_(std::move(tail_folder)) {}
+        tail_folder_(std::move(tail_folder)),
+        seal_(std::move(seal)) {}
 
   // Makes DIR/log hold the workspace's log behind record `base`: what the engine has, and then what
   // only we have, if nobody else held the workspace since (`alone`). Fences all epochs below.
@@ -100,6 +102,7 @@ class LogFetcher {
   base::Disk& disk_;
   const std::string log_folder_;
   const std::string tail_folder_;
+  const SealPointer seal_;
   std::mutex fetch_mutex_;  // one fetch at a time: two want the same often
 };
 

@@ -1,7 +1,4 @@
 #include "base/hash.h"
-#include "base/random.h"
-#include "fs/engine/sqlite_engine.h"
-#include "fs/store/config.h"
 #include "fs/store/store_impl.h"
 
 #include <signal.h>
@@ -19,34 +16,7 @@ using base::Status;
 
 namespace {
 
-Error damaged_row(std::string_view key) {
-  return Error(ErrorCode::kCorruption,
-               "row " + std::string(key) + " of the engine is damaged; restore it from a backup");
-}
-
 constexpr u64 kPackCacheBytes = 32u << 20;
-
-void fill_defaults(StoreOptions& options) {
-  if (options.disk == nullptr) options.disk = &base::posix_disk();
-  if (options.clock == nullptr) options.clock = &base::system_clock();
-}
-
-// The random name of a folder that is one of several under one engine, made when it is first used.
-Result<std::string> place_of(base::Disk& disk, const std::string& folder) {
-  std::string path = folder + "/place";
-  constexpr size_t length = 32;
-  auto file = TRY(disk.open(path, {.create = true}));
-  std::string name(length, '\0');
-  size_t got = TRY(file->read_at(0, {reinterpret_cast<u8*>(name.data()), name.size()}));
-  if (got == length) return name;
-  u8 random[length / 2];
-  base::secure_random_bytes(random);
-  name = base::to_hex(random);
-  TRY(file->write_at(0, base::as_bytes(name)));
-  TRY(file->sync());
-  TRY(disk.sync_directory(folder));
-  return name;
-}
 
 // False only when we know: the holder is "host:pid" of this host and no such process is alive.
 bool may_be_alive(const std::string& holder, const std::string& ours) {
@@ -58,33 +28,12 @@ bool may_be_alive(const std::string& holder, const std::string& ours) {
   return pid <= 0 || kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
 }
 
-Status make_folders(base::Disk& disk, const std::string& folder, bool cluster) {
-  std::vector<std::string> folders{folder, folder + "/log", folder + "/packs"};
-  if (cluster) folders.push_back(folder + "/tails");
-  for (const std::string& path : folders) {
-    Status made = disk.make_directory(path);
-    if (!made.ok() && made.error().code() != ErrorCode::kExists) return made;
-  }
-  return disk.sync_directory(folder);
-}
-
-// A folder that another store uses already must not become a part of this one.
-Status check_unused(base::Disk& disk, const std::string& folder) {
-  for (const char* sign : {"/agentfs.db", "/store.json"}) {
-    if (TRY(disk.exists(folder + sign))) {
-      return Error(ErrorCode::kExists,
-                   folder + " belongs to a store already; choose another folder");
-    }
-  }
-  return {};
-}
-
-Error no_store(const std::string& where) {
-  return Error(ErrorCode::kNotFound,
-               where + " holds no store; make one with agentfs format " + where);
-}
-
 }  // namespace
+
+Error damaged_row(std::string_view key) {
+  return Error(ErrorCode::kCorruption,
+               "row " + std::string(key) + " of the engine is damaged; restore it from a backup");
+}
 
 Status check_store_name(const std::string& name, std::string_view what) {
   auto plain = [](char c) {
@@ -103,82 +52,6 @@ std::pair<std::string, std::string> split_name(const std::string& name) {
   return {name.substr(0, at), name.substr(at + 1)};
 }
 
-Status Store::format(const std::string& folder, const StoreOptions& given) {
-  StoreOptions options = given;
-  fill_defaults(options);
-  base::Disk& disk = *options.disk;
-  StoreConfig config{options.engine_url, options.blobs};
-  bool cluster = !config.engine.empty();
-  if (cluster) TRY(check_unused(disk, folder));
-  TRY(make_folders(disk, folder, cluster || options.log_in_engine));
-  std::unique_ptr<Engine> owned;
-  std::string where = cluster ? engine_name(config) : folder;
-  if (cluster) {
-    owned = TRY(open_engine(config, true));
-  } else if (options.engine == nullptr) {
-    owned = TRY(open_sqlite_engine(folder + "/agentfs.db"));
-  }
-  Engine& engine = owned == nullptr ? *options.engine : *owned;
-  MetaRow meta;
-  meta.blobs = config.blobs;
-  base::secure_random_bytes(meta.key);
-  Status done = commit_surely(engine, {{std::string(kMetaKey), encode_row(meta), 0}});
-  if (!done.ok() && done.error().code() == ErrorCode::kConflict) {
-    return Error(ErrorCode::kExists, where + " holds a store already; " +
-                                         (cluster ? "serve it, or use another database"
-                                                  : "mount it, or remove it first"));
-  }
-  if (done.ok() && cluster) return save_config(folder, config);
-  return done;
-}
-
-Status Store::join(const std::string& folder, const StoreOptions& given) {
-  StoreOptions options = given;
-  fill_defaults(options);
-  StoreConfig config{options.engine_url, options.blobs};
-  auto engine = TRY(open_engine(config, false));
-  Row row = TRY(engine->get(kMetaKey));
-  if (row.version == 0) return no_store(engine_name(config));
-  auto meta = decode_meta_row(row.value);
-  if (!meta) return damaged_row(kMetaKey);
-  if (config.blobs.empty()) config.blobs = meta->blobs;
-  if (config.blobs.empty()) {
-    return Error(ErrorCode::kUnsupported,
-                 "the packs of " + engine_name(config) +
-                     " lie in the folder of one server; format it with --blobs for several");
-  }
-  TRY(check_unused(*options.disk, folder));
-  TRY(make_folders(*options.disk, folder, true));
-  return save_config(folder, config);
-}
-
-Result<std::unique_ptr<Store>> Store::open(const std::string& folder, StoreOptions options) {
-  fill_defaults(options);
-  std::unique_ptr<Engine> owned;
-  std::string pack_folder = folder + "/packs";
-  if (options.engine == nullptr) {
-    auto config = TRY(load_config(folder));
-    if (config) {
-      owned = TRY(open_engine(*config, false));
-      options.log_in_engine = true;
-      if (!config->blobs.empty()) pack_folder = config->blobs;
-    } else {
-      if (!TRY(options.disk->exists(folder + "/agentfs.db"))) return no_store(folder);
-      owned = TRY(open_sqlite_engine(folder + "/agentfs.db"));
-    }
-    options.engine = owned.get();
-  }
-  Row meta = TRY(options.engine->get(kMetaKey));
-  if (meta.version == 0) return no_store(folder);
-  auto decoded = decode_meta_row(meta.value);
-  if (!decoded) return damaged_row(kMetaKey);
-  std::string place = options.log_in_engine ? TRY(place_of(*options.disk, folder)) : "";
-  StoreImpl::Parts parts{folder, pack_folder, place, std::move(owned), decoded->key};
-  auto store = std::make_unique<StoreImpl>(std::move(parts), options);
-  TRY(store->packs().reload());
-  return std::unique_ptr<Store>(std::move(store));
-}
-
 StoreImpl::StoreImpl(Parts parts, StoreOptions options)
     : folder_(std::move(parts.folder)),
       pack_folder_(std::move(parts.pack_folder)),
@@ -187,12 +60,14 @@ StoreImpl::StoreImpl(Parts parts, StoreOptions options)
       owned_engine_(std::move(parts.engine)),
       engine_(options_.engine),
       key_(parts.key),
+      seal_(std::move(parts.seal)),
       packs_(std::make_unique<PackSet>(
-          PackSet::Options{options_.disk, pack_folder_, key_, kPackCacheBytes},
+          PackSet::Options{options_.disk, pack_folder_, key_, kPackCacheBytes, seal_},
           [this] { return pack_rows(); })),
       pages_(std::make_shared<CachedPages>([this](PageId id) { return packs_->read(id); })) {
   if (!options_.log_in_engine) return;
-  fetcher_ = std::make_unique<LogFetcher>(*engine_, disk(), log_folder(), folder_ + "/tails");
+  fetcher_ =
+      std::make_unique<LogFetcher>(*engine_, disk(), log_folder(), folder_ + "/tails", seal_);
 }
 
 Result<std::string> StoreImpl::shared_secret(const std::string& name,
@@ -203,8 +78,15 @@ Result<std::string> StoreImpl::shared_secret(const std::string& name,
   std::string key = "secret/" + name;
   for (;;) {
     Row row = TRY(engine_->get(key));
-    if (row.version != 0) return row.value;
-    Status made = commit_surely(*engine_, {{key, make(), 0}});
+    if (row.version != 0 && seal_ == nullptr) return row.value;
+    if (row.version != 0) {
+      auto text = seal_->open_text(key, row.value);
+      if (text) return *std::move(text);
+      return damaged_row(key);
+    }
+    std::string text = make();
+    if (seal_ != nullptr) text = seal_->seal_text(key, text);
+    Status made = commit_surely(*engine_, {{key, text, 0}});
     if (!made.ok() && made.error().code() != ErrorCode::kConflict) return std::move(made).error();
   }
 }

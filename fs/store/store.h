@@ -20,6 +20,7 @@
 #include "base/disk.h"
 #include "base/result.h"
 #include "fs/engine/engine.h"
+#include "fs/seal/key_file.h"
 #include "fs/serialiser/serialiser.h"
 
 #include <functional>
@@ -127,6 +128,9 @@ struct StoreOptions {
   // from the folder when `engine` is null.
   bool log_in_engine = false;
   std::string holder = "local";  // who takes leases, e.g. "host:pid"
+  // Opens an encrypted store; null: the key in the file that AGENTFS_KEY_FILE names.
+  std::shared_ptr<const UserKey> key;
+  bool encrypt = false;  // for format(): what is stored is sealed (fs/seal/seal.h)
   // For format() and join(), see fs/store/config.h; "" makes a store that is only a folder.
   std::string engine_url;
   std::string blobs;
@@ -167,8 +171,11 @@ class Store {
   static base::Status format(const std::string& folder, const StoreOptions& options);
   // Makes a folder one more server's of the store that `engine_url` holds.
   static base::Status join(const std::string& folder, const StoreOptions& options);
-  // Errors: kNotFound when the folder holds no store.
+  // Errors: kNotFound when the folder holds no store, kPermission without its key.
   static base::Result<std::unique_ptr<Store>> open(const std::string& folder, StoreOptions options);
+  // An encrypted store opens with `fresh` from now on, and not with its key so far. What runs goes
+  // on.
+  static base::Status rekey(const std::string& folder, StoreOptions options, const UserKey& fresh);
 
   // A text that all servers of the store share, e.g. a key: made with `make` when it is not there.
   // kUnsupported where the folder is the store.

@@ -9,6 +9,7 @@
 #include "fs/tree/tree.h"
 
 #include <memory>
+#include <set>
 #include <string>
 
 namespace fs {
@@ -36,6 +37,7 @@ class StoreImpl : public Store {
     std::string place;               // a random name of this folder, or "" where it is the store
     std::unique_ptr<Engine> engine;  // null when the options name one
     StoreKey key{};
+    SealPointer seal;
   };
   StoreImpl(Parts parts, StoreOptions options);
 
@@ -81,6 +83,7 @@ class StoreImpl : public Store {
   PackSet& packs() { return *packs_; }
   PageSource& pages() { return *pages_; }
   const StoreKey& key() const { return key_; }
+  const SealPointer& seal() const { return seal_; }
   // A root as a base state; null for the empty tree.
   std::shared_ptr<const BaseState> tree(PageId root);
   using Visit = std::function<base::Status(std::string_view record)>;
@@ -111,6 +114,7 @@ class StoreImpl : public Store {
   base::Result<TakenLease> take_lease(u32 number, bool steal);
   base::Result<std::vector<PackInfo>> pack_rows();
   base::Status fold_idle_points();
+  base::Result<std::set<u64>> check_packs(class Marker& marker, FsckReport& report);
 
   bool is_dead(const LeaseRow& lease);
 
@@ -121,10 +125,13 @@ class StoreImpl : public Store {
   std::unique_ptr<Engine> owned_engine_;
   Engine* engine_;
   StoreKey key_;
+  SealPointer seal_;  // null: not encrypted
   std::unique_ptr<PackSet> packs_;
   std::shared_ptr<CachedPages> pages_;
   std::unique_ptr<LogFetcher> fetcher_;
 };
+
+base::Error damaged_row(std::string_view key);
 
 // Letters, digits, '.', '-', '_'; at most 100 bytes; nothing else is safe in a row key and a path.
 base::Status check_store_name(const std::string& name, std::string_view what);

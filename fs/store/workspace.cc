@@ -33,6 +33,7 @@ Status StoreImpl::scan_tails(const Point& point, DataPlaces* places, const Visit
   for (const Tail& tail : point.tails) {
     LogScan scan;
     scan.disk = &disk();
+    scan.seal = seal_;
     if (fetcher_ == nullptr || tail.workspace == ours) {
       scan.folder = log_folder();
     } else {
@@ -93,6 +94,7 @@ Status WorkspaceImpl::recover(const OpenOptions& options, bool same_place) {
   }
   LogScan scan;
   scan.disk = &store_.disk();
+  scan.seal = store_.seal();
   scan.folder = store_.log_folder();
   scan.workspace = row_.row.number;
   scan.from = point.end() + 1;
@@ -116,6 +118,7 @@ Status WorkspaceImpl::recover(const OpenOptions& options, bool same_place) {
   journal_options.folder = store_.log_folder();
   journal_options.workspace = row_.row.number;
   journal_options.epoch = lease_.epoch;
+  journal_options.seal = store_.seal();
   if (store_.fetcher() != nullptr) {
     if (end.paths.empty()) end.chain = local.chain;  // the log goes on behind what was folded
     shipper_ =

@@ -31,6 +31,8 @@ class PostgresServer {
   void stop_immediately();
   // Starts again, and waits until it answers. REQUIRES: stopped.
   base::Status start_again();
+  // Where its files are, to look for what they must not hold.
+  const std::string& folder() const { return place_.path(); }
   void without_tls() { tls_ = false; }  // from its next start on
   // SIGSTOP and SIGCONT to the server's processes: connections stay, answers do not come.
   void freeze(bool frozen);
