@@ -39,8 +39,9 @@ class JsonCursor : public VirtualCursor {
     rowid_ = 0;
     document_ = args.empty() ? Value() : args[0];
     document_.keep();
-    root_ = (number & 2) != 0 && args.size() > 1 ? args[1] : Value::text("$");
-    root_.keep();
+    const bool has_root = (number & 2) != 0 && args.size() > 1;
+    root_ = has_root ? args[1] : Value::borrowed_text("$");
+    if (has_root) root_.keep();
     std::string error;
     if (!walk_.open(document_, root_, error)) return Error(rc::kError, error);
     return {};
@@ -57,14 +58,14 @@ class JsonCursor : public VirtualCursor {
         out = walk_.key();
         break;
       case 1:
-        out = walk_.value();
-        break;
+        walk_.value(out);
+        return {};
       case 2:
         out = Value::text(walk_.type());
         break;
       case 3:
-        out = walk_.atom();
-        break;
+        walk_.atom(out);
+        return {};
       case 4:
         out.set_integer(walk_.id());
         break;

@@ -272,11 +272,16 @@ bool LevelRun::start_virtual(Cx& cx) {
       return false;
     }
     virtual_ = std::move(opened).value();
+    virtual_text_ = path.virtual_text;
+    virtual_args_.resize(path.virtual_args.size());
+    virtual_row_.resize(static_cast<size_t>(source.width) + 1);
+    map_.resize(static_cast<size_t>(source.width) + 1);
+    for (size_t i = 0; i < map_.size(); ++i) map_[i] = static_cast<i16>(i);
   }
-  std::vector<Value> args(path.virtual_args.size());
-  for (u32 i = 0; i < path.virtual_args.size(); ++i) eval(path.virtual_args[i], cx, args[i]);
+  for (u32 i = 0; i < path.virtual_args.size(); ++i)
+    eval(path.virtual_args[i], cx, virtual_args_[i]);
   if (cx.failed()) return false;
-  Status filtered = virtual_->filter(path.virtual_number, std::string(path.virtual_text), args);
+  Status filtered = virtual_->filter(path.virtual_number, virtual_text_, virtual_args_);
   if (!filtered.ok()) {
     cx.fail(filtered.error());
     return false;
@@ -287,7 +292,6 @@ bool LevelRun::start_virtual(Cx& cx) {
 bool LevelRun::load_virtual_row(Cx& cx) {
   if (!cx.tick() || virtual_->at_end()) return false;
   const SourcePlan& source = *level_.source;
-  virtual_row_.resize(static_cast<size_t>(source.width) + 1);
   for (int column : source.used) {
     Status read = virtual_->column(column, virtual_row_[static_cast<size_t>(column)]);
     if (!read.ok()) {
@@ -297,8 +301,6 @@ bool LevelRun::load_virtual_row(Cx& cx) {
   }
   auto rowid = virtual_->rowid();
   if (rowid.ok()) virtual_row_.back().set_integer(rowid.value());
-  map_.resize(static_cast<size_t>(source.width) + 1);
-  for (size_t i = 0; i < map_.size(); ++i) map_[i] = static_cast<i16>(i);
   Slot& at = slot(cx);
   at.row = virtual_row_.data();
   at.map = map_.data();

@@ -106,7 +106,8 @@ class LevelRun {
   size_t unmatched_at_ = 0;
   // kVirtual
   std::unique_ptr<VirtualCursor> virtual_;
-  std::vector<Value> virtual_row_;
+  std::vector<Value> virtual_args_, virtual_row_;
+  std::string virtual_text_;
 };
 
 }  // namespace db

@@ -73,6 +73,13 @@ class Document {
   }
   Node* make_text(std::string_view text);  // a string with these characters; copies
   std::string_view keep(std::string_view text) { return arena_.copy(text); }
+  // Forgets the document, nodes and all; its memory serves the next one.
+  void clear() {
+    arena_.reset();
+    root_ = nullptr;
+    error_at_ = 0;
+    strict_ = true;
+  }
   // A tree of its own from other JSON text; null when malformed.
   Node* adopt_text(std::string_view text);
   Node* adopt_blob(std::string_view blob);

@@ -52,6 +52,8 @@ class TextParser {
 
   // Blanks, and JSON5's other blanks and comments.
   void skip_space() {
+    // Most often there are none.
+    if (at_ < text_.size() && text_[at_] > ' ' && text_[at_] != '/') return;
     for (;;) {
       char c = peek();
       if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
@@ -145,7 +147,22 @@ class TextParser {
     return fail();
   }
 
+  // A plain integer, as most numbers are; null, and nothing read, for others.
+  Node* plain_integer() {
+    const char* const begin = text_.data() + at_;
+    const char* const end = text_.data() + text_.size();
+    if (*begin < '1' || *begin > '9') return nullptr;
+    const char* p = begin + 1;
+    while (p < end && is_digit(*p)) ++p;
+    if (p < end && *p != ',' && *p != ']' && *p != '}') return nullptr;
+    const size_t size = static_cast<size_t>(p - begin);
+    Node* node = document_.make(Kind::kInt, text_.substr(at_, size));
+    at_ += size;
+    return node;
+  }
+
   Node* number() {
+    if (Node* node = plain_integer()) return node;
     size_t begin = at_;
     bool json5 = false;
     if (peek() == '+') {

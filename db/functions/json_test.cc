@@ -235,10 +235,12 @@ TEST_F(JsonAgainstSqlite, WalksAlike) {
         std::string ours = walk.open(args[0], args[1], error) ? "" : "error " + error;
         for (; ours.empty() ? !walk.at_end() : ours[0] != 'e' && !walk.at_end(); walk.next()) {
           ++rows;
-          ours += "(" + quote_value(walk.key()) + " " + quote_value(walk.value()) + " " +
-                  walk.type() + " " + quote_value(walk.atom()) + " " + std::to_string(walk.id()) +
-                  " " + quote_value(walk.parent()) + " " + walk.full_key() + " " + walk.path() +
-                  ")";
+          Value element, atom;
+          walk.value(element);
+          walk.atom(atom);
+          ours += "(" + quote_value(walk.key()) + " " + quote_value(element) + " " + walk.type() +
+                  " " + quote_value(atom) + " " + std::to_string(walk.id()) + " " +
+                  quote_value(walk.parent()) + " " + walk.full_key() + " " + walk.path() + ")";
         }
         Value value;
         std::string sql =

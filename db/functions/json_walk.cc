@@ -32,18 +32,24 @@ size_t last_step(std::string_view path) {
   return step;
 }
 
-Value number_of(std::string_view text, bool integral) {
+void number_of(std::string_view text, bool integral, Value& out) {
+  if (integral && text.size() <= 18 && !text.empty() && text[0] != '-') {
+    i64 value = 0;
+    for (char digit : text) value = value * 10 + (digit - '0');
+    return out.set_integer(value);
+  }
   const ParsedNumber number = parse_number(text);
-  return integral && number.type == Type::kInteger ? Value::integer(number.integer)
-                                                   : Value::real(number.real);
+  if (integral && number.type == Type::kInteger) return out.set_integer(number.integer);
+  out.set_real(number.real);
 }
 
 }  // namespace
 
 // `at` is where the element, or its label, begins in JSONB.
-void JsonWalk::add(const Node& node, const Node* label, i64 index, int parent, u64 at) {
-  int row = static_cast<int>(rows_.size());
-  rows_.push_back({&node, label, index, parent, static_cast<i64>(at)});
+void JsonWalk::add(const Node& node, const Node* label, i64 index, int parent, u64 at,
+                   std::vector<Row>* rows) {
+  int row = static_cast<int>(rows->size());
+  rows->push_back({&node, label, index, parent, static_cast<i64>(at)});
   if (label != nullptr) at += json::header_bytes(label->payload) + label->payload;
   at += json::header_bytes(node.payload);
   i64 position = 0;
@@ -55,7 +61,7 @@ void JsonWalk::add(const Node& node, const Node* label, i64 index, int parent, u
       at += json::header_bytes(name->payload) + name->payload;
       child = child->next;
     }
-    add(*child, name, name == nullptr ? position++ : -1, row, begin);
+    add(*child, name, name == nullptr ? position++ : -1, row, begin, rows);
     at += json::header_bytes(child->payload) + child->payload;
   }
 }
@@ -64,42 +70,66 @@ bool JsonWalk::open(const Value& document, const Value& path, std::string& error
   rows_.clear();
   chosen_.clear();
   at_ = 0;
+  root_ = 0;
+  ids_known_ = false;
   if (document.is_null() || path.is_null()) return true;
-  document_ = json::Document();
+  document_.clear();
   TextOf text(document);
   bool binary = document.is_blob() && json::looks_like_jsonb(document.bytes(), false);
-  std::string_view kept = document_.keep(text);
+  // A number's text lies in `text` only.
+  std::string_view kept = document.has_bytes() ? document.bytes() : document_.keep(text);
   if (!(binary ? document_.parse_blob(kept) : document_.parse_text(kept))) {
     error = "malformed JSON";
     return false;
   }
   root_path_ = TextOf(path).view();
-  json::PathResult found = json::follow(document_, root_path_, json::Step::kFind, nullptr);
-  if (!found.valid) {
-    error = "bad JSON path: '" + root_path_ + "'";
-    return false;
+  const Node* node = document_.root();
+  if (root_path_ != "$") {
+    json::PathResult found = json::follow(document_, root_path_, json::Step::kFind, nullptr);
+    if (!found.valid) {
+      error = "bad JSON path: '" + root_path_ + "'";
+      return false;
+    }
+    node = found.node;
   }
-  if (found.node == nullptr) return true;
+  if (node == nullptr) return true;
+  tree_ ? choose_tree(*node) : choose_children(*node);
+  return true;
+}
+
+// json_each: no row needs to know what lies below it or elsewhere in the document.
+void JsonWalk::choose_children(const Node& node) {
+  rows_.push_back({&node, nullptr, -1, -1, 0});
+  if (!node.is_container()) chosen_.push_back(0);
+  i64 position = 0;
+  for (const Node* child = node.first; child != nullptr; child = child->next) {
+    const Node* name = nullptr;
+    if (node.kind == Kind::kObject) {
+      name = child;
+      child = child->next;
+    }
+    chosen_.push_back(static_cast<int>(rows_.size()));
+    rows_.push_back({child, name, name == nullptr ? position++ : -1, 0, 0});
+  }
+}
+
+void JsonWalk::choose_tree(const Node& node) {
   json::measure(*document_.root());
-  add(*document_.root(), nullptr, -1, -1, 0);
+  add(*document_.root(), nullptr, -1, -1, 0, &rows_);
+  ids_known_ = true;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i].node == found.node) root_ = static_cast<int>(i);
+    if (rows_[i].node == &node) root_ = static_cast<int>(i);
   }
   // Rows below the root follow it without a gap.
-  int end = root_ + 1;
-  while (end < static_cast<int>(rows_.size()) && rows_[static_cast<size_t>(end)].parent >= root_)
-    ++end;
-  bool container = found.node->is_container();
-  for (int row = tree_ || !container ? root_ : root_ + 1; row < end; ++row) {
-    if (tree_ || !container || rows_[static_cast<size_t>(row)].parent == root_)
-      chosen_.push_back(row);
-  }
-  return true;
+  int row = root_;
+  do {
+    chosen_.push_back(row++);
+  } while (row < static_cast<int>(rows_.size()) && rows_[static_cast<size_t>(row)].parent >= root_);
 }
 
 Value JsonWalk::key() const {
   if (!tree_ && chosen_[at_] == root_) return Value();  // json_each() of a scalar
-  const Row& row = rows_[static_cast<size_t>(chosen_[at_])];
+  const Row& row = this->row();
   if (row.label != nullptr) return Value::text(json::unescape(*row.label));
   // SQLite reads the root's index from the path's text, and a # there as 0.
   std::string_view step = std::string_view(root_path_).substr(last_step(root_path_));
@@ -107,49 +137,61 @@ Value JsonWalk::key() const {
   return row.index >= 0 ? Value::integer(row.index) : Value();
 }
 
-Value JsonWalk::value() const {
-  const Node& node = *rows_[static_cast<size_t>(chosen_[at_])].node;
-  if (!node.is_container()) return atom();
+void JsonWalk::value(Value& out) const {
+  const Node& node = *row().node;
+  if (!node.is_container()) return atom(out);
   std::string text;
   json::render(node, text);
-  Value out = Value::text(text);
+  out = Value::text(text);
   out.set_subtype(kJsonSubtype);
-  return out;
 }
 
-Value JsonWalk::atom() const {
-  const Node& node = *rows_[static_cast<size_t>(chosen_[at_])].node;
+void JsonWalk::atom(Value& out) const {
+  const Node& node = *row().node;
   switch (node.kind) {
     case Kind::kNull:
     case Kind::kArray:
     case Kind::kObject:
-      return Value();
+      return out.set_null();
     case Kind::kTrue:
-      return Value::integer(1);
+      return out.set_integer(1);
     case Kind::kFalse:
-      return Value::integer(0);
+      return out.set_integer(0);
     case Kind::kText:
     case Kind::kTextJ:
     case Kind::kText5:
     case Kind::kTextRaw:
-      return Value::text(json::unescape(node));
+      out = Value::text(json::unescape(node));
+      return;
     case Kind::kInt:
     case Kind::kFloat:
-      return number_of(node.text, node.kind == Kind::kInt);
+      return number_of(node.text, node.kind == Kind::kInt, out);
     default: {
       std::string text;
       json::render(node, text);
-      return number_of(text, node.kind == Kind::kInt5);
+      return number_of(text, node.kind == Kind::kInt5, out);
     }
   }
 }
 
 const char* JsonWalk::type() const {
-  return json::type_name(*rows_[static_cast<size_t>(chosen_[at_])].node);
+  return json::type_name(*row().node);
 }
 
-i64 JsonWalk::id() const {
-  return rows_[static_cast<size_t>(chosen_[at_])].id;
+i64 JsonWalk::id() {
+  if (!ids_known_) {
+    std::vector<Row> all;
+    json::measure(*document_.root());
+    add(*document_.root(), nullptr, -1, -1, 0, &all);
+    // Both lists are in the order of the document.
+    auto mine = rows_.begin();
+    for (const Row& one : all) {
+      if (mine == rows_.end()) break;
+      if (one.node == mine->node) (mine++)->id = one.id;
+    }
+    ids_known_ = true;
+  }
+  return row().id;
 }
 
 Value JsonWalk::parent() const {

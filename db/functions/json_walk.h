@@ -16,16 +16,16 @@ class JsonWalk {
   explicit JsonWalk(bool tree) : tree_(tree) {}
 
   // Reads the document and starts at `path`. No rows when either is NULL. False with
-  // SQLite's message in `error`.
+  // SQLite's message in `error`. The document's bytes must last until the next open().
   bool open(const Value& document, const Value& path, std::string& error);
   bool at_end() const { return at_ >= chosen_.size(); }
   void next() { ++at_; }
 
   Value key() const;
-  Value value() const;  // containers as JSON text
-  Value atom() const;   // NULL for containers
+  void value(Value& out) const;  // containers as JSON text
+  void atom(Value& out) const;   // NULL for containers
   const char* type() const;
-  i64 id() const;
+  i64 id();
   Value parent() const;  // json_tree only
   std::string full_key() const;
   std::string path() const;
@@ -38,15 +38,22 @@ class JsonWalk {
     int parent;               // in rows_; -1 for the document
     i64 id;
   };
-  void add(const json::Node& node, const json::Node* label, i64 index, int parent, u64 at);
+  static void add(const json::Node& node, const json::Node* label, i64 index, int parent, u64 at,
+                  std::vector<Row>* rows);
+  void choose_children(const json::Node& node);
+  void choose_tree(const json::Node& node);
+  const Row& row() const { return rows_[static_cast<size_t>(chosen_[at_])]; }
   std::string path_of(int row) const;
 
   bool tree_;
   json::Document document_;
   std::string root_path_;
-  std::vector<Row> rows_;    // the whole document, parents first
+  // json_tree: the whole document, parents first. json_each: where the path leads, and its
+  // children.
+  std::vector<Row> rows_;
   std::vector<int> chosen_;  // those that are rows of the table
-  int root_ = 0;             // where the path leads
+  bool ids_known_ = false;
+  int root_ = 0;  // where the path leads
   size_t at_ = 0;
 };
 
