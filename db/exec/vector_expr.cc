@@ -368,16 +368,66 @@ class FunctionNode : public VectorExpr {
         context.clear_error();
         return result_;
       }
-      result_.store(r, context.result, batch.arena);
-      context.result.set_null();
+      take(r, context, batch);
     }
     return result_;
   }
 
  private:
+  void take(u32 at, FunctionContext& context, Batch& batch) {
+    Value& value = context.result;
+    if (value.is_shared()) {
+      result_.store(at, value, batch.arena);
+      context.spare = std::move(value);
+    } else if (expr_->function->has(function_flag::kBuiltIn)) {
+      // Bytes that are not its own are an argument's, which the batch keeps.
+      result_.borrow(at, value);
+    } else {
+      result_.store(at, value, batch.arena);
+    }
+    value.set_null();
+  }
+
   const Expr* expr_;
   std::vector<Node> args_;
   std::vector<Value> values_;
+  Vector result_;
+};
+
+class ConcatNode : public VectorExpr {
+ public:
+  ConcatNode(Node left, Node right) : left_(std::move(left)), right_(std::move(right)) {}
+  const Vector& eval(Batch& batch, const Selection& rows, Cx& cx) override {
+    const Vector& a = left_->eval(batch, rows, cx);
+    const Vector& b = right_->eval(batch, rows, cx);
+    char left_number[40];
+    char right_number[40];
+    for (u32 i = 0; i < rows.count; ++i) {
+      const u32 r = rows.rows[i];
+      if (a.types[r] == Type::kNull || b.types[r] == Type::kNull) {
+        result_.set_null(r);
+        continue;
+      }
+      const std::string_view left = text_at(a, r, left_number);
+      const std::string_view right = text_at(b, r, right_number);
+      const size_t size = left.size() + right.size();
+      char* to = static_cast<char*>(batch.arena.allocate(size + 1, 1));
+      std::memcpy(to, left.data(), left.size());
+      std::memcpy(to + left.size(), right.data(), right.size());
+      result_.set_bytes(r, Type::kText, to, static_cast<u32>(size));
+    }
+    return result_;
+  }
+
+ private:
+  static std::string_view text_at(const Vector& from, u32 at, char* number) {
+    if (from.types[at] >= Type::kText) return from.bytes(at);
+    const VectorCell cell = from.cells[at];
+    return {number, from.types[at] == Type::kInteger ? format_integer(cell.i, number)
+                                                     : format_real(cell.r, number)};
+  }
+
+  Node left_, right_;
   Vector result_;
 };
 
@@ -538,6 +588,8 @@ std::unique_ptr<VectorExpr> compile_vector(const Expr* expr, Batch& batch, Cx& c
     case Op::kOr:
       return std::make_unique<LogicNode>(expr->op == Op::kAnd, child(expr->left),
                                          child(expr->right));
+    case Op::kConcat:
+      return std::make_unique<ConcatNode>(child(expr->left), child(expr->right));
     case Op::kNot:
       return std::make_unique<NotNode>(child(expr->left));
     case Op::kIsNull:

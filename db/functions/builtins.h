@@ -26,11 +26,17 @@ inline constexpr u8 kJsonSubtype = 'J';
 // The bytes of a value as text; numbers are written into the object itself. NULL is "".
 class TextOf {
  public:
-  explicit TextOf(const Value& value);
+  explicit TextOf(const Value& value) {
+    if (value.has_bytes()) [[likely]]
+      view_ = value.bytes();
+    else
+      write_number(value);
+  }
   std::string_view view() const { return view_; }
   operator std::string_view() const { return view_; }
 
  private:
+  void write_number(const Value& value);
   char buffer_[40];
   std::string_view view_;
 };

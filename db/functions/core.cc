@@ -10,10 +10,8 @@
 
 namespace db {
 
-TextOf::TextOf(const Value& value) {
+void TextOf::write_number(const Value& value) {
   switch (value.type()) {
-    case Type::kNull:
-      break;
     case Type::kInteger:
       view_ = {buffer_, format_integer(value.raw_integer(), buffer_)};
       break;
@@ -21,7 +19,7 @@ TextOf::TextOf(const Value& value) {
       view_ = {buffer_, format_real(value.raw_real(), buffer_)};
       break;
     default:
-      view_ = value.bytes();
+      break;
   }
 }
 

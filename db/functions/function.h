@@ -45,6 +45,18 @@ class FunctionContext {
   ~FunctionContext();
 
   Value result;
+  // A buffer that a result is done with, for the next one.
+  Value spare;
+  // Makes the result a text of `bytes` bytes, to be filled.
+  char* make_text(size_t bytes) {
+    result = Value::buffer(Type::kText, bytes, spare);
+    return result.mutable_data();
+  }
+  // ... these bytes.
+  void set_text(std::string_view text) {
+    char* to = make_text(text.size());
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+  }
 
   const Function& function() const { return function_; }
   void* user_data() const;

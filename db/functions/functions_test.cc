@@ -299,5 +299,34 @@ TEST_F(Functions, OfDatesAgreeWithSqlite) {
   compare(oracle, "timediff", {times, times}, 2000);
 }
 
+// Texts longer than the eight bytes that are looked at together.
+TEST_F(Functions, OfLongTextsAgreeWithSqlite) {
+  Pool text;
+  for (const char* s :
+       {"@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~\x7f",
+        "\xc3\x84hnliches \xc3\xbc"
+        "ber \xe2\x82\xac vierzehn, so lang",
+        "1234567", "12345678", "qqqqqqqQQQ", "abcdefghabcdefgh\xff\x80\x80 abcdefgh"}) {
+    text.push_back(Value::text(s));
+  }
+  for (size_t at : {3u, 8u, 11u, 15u}) {
+    std::string nul = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    nul[at] = '\0';
+    text.push_back(Value::text(nul));
+  }
+  for (const char* name : {"length", "upper", "lower", "octet_length", "unicode"})
+    compare(oracle, name, {text}, 1000);
+  Pool places;
+  for (i64 at : {-70, -20, -9, -1, 0, 1, 5, 8, 9, 12, 30}) places.push_back(Value::integer(at));
+  compare(oracle, "substr", {text, places}, 1000);
+  compare(oracle, "substr", {text, places, places}, 2000);
+  Pool patterns = text;
+  for (const char* s : {"%z{|%", "%r S%", "%MNOp%", "%vier%", "%\xe2\x82\xac%", "%q", "%7%", "%8%",
+                        "%X%Z", "%_z%", "*Q", "*[x-z]*", "%h\xff%", "%l%m%n%"}) {
+    patterns.push_back(Value::text(s));
+  }
+  for (const char* name : {"like", "glob", "instr"}) compare(oracle, name, {patterns, text}, 1000);
+}
+
 }  // namespace
 }  // namespace db

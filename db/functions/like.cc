@@ -2,6 +2,9 @@
 
 #include "db/functions/builtins.h"
 
+#include <bit>
+#include <cstring>
+
 namespace db {
 namespace {
 
@@ -12,6 +15,30 @@ struct Wildcards {
   u32 escape;  // 0: none
   bool fold;
 };
+
+// Moves behind the next `low` or `high`; false when a NUL or the end comes first.
+bool next_of(std::string_view text, char low, char high, size_t& at) {
+  constexpr u64 kOnes = 0x0101010101010101;
+  constexpr u64 kTops = 0x80 * kOnes;
+  const u64 lows = static_cast<u8>(low) * kOnes;
+  const u64 highs = static_cast<u8>(high) * kOnes;
+  // The lowest top bit set is that of the first byte that is zero.
+  auto zeros = [](u64 word) { return (word - kOnes) & ~word & kTops; };
+  for (; at + 8 <= text.size(); at += 8) {
+    u64 word;
+    std::memcpy(&word, text.data() + at, sizeof word);
+    const u64 hits = zeros(word ^ lows) | zeros(word ^ highs) | zeros(word);
+    if (hits == 0) continue;
+    at += static_cast<size_t>(std::countr_zero(hits)) / 8;
+    return text[at++] != 0;
+  }
+  while (at < text.size()) {
+    const char found = text[at++];
+    if (found == 0) return false;
+    if (found == low || found == high) return true;
+  }
+  return false;
+}
 
 enum class Match { kYes, kNo, kNever };  // kNever: no later start can match either
 
@@ -83,10 +110,7 @@ Match match_tail(std::string_view pattern, size_t p, std::string_view text, size
     const char low = static_cast<char>(w.fold ? fold(c) : c);
     const bool letter = w.fold && low >= 'a' && low <= 'z';
     const char high = letter ? static_cast<char>(low - 32) : static_cast<char>(c);
-    while (t < text.size()) {
-      const char found = text[t++];
-      if (found == 0) break;
-      if (found != low && found != high) continue;
+    while (next_of(text, low, high, t)) {
       Match result = match(pattern, p, text, t, w);
       if (result != Match::kNo) return result;
     }

@@ -59,10 +59,31 @@ void set_text(FunctionContext& context, std::string_view text) {
   context.result = Value::text(text);
 }
 
+constexpr u64 kOnes = 0x0101010101010101;
+constexpr u64 kTops = 0x80 * kOnes;
+
+u64 eight_bytes(const char* at) {
+  u64 word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+// Characters up to the first NUL.
 i64 count_characters(std::string_view text) {
   i64 count = 0;
-  for (size_t at = 0; at < text.size(); ++count) skip_utf8(text, at);
+  size_t at = 0;
+  // Words of eight ASCII characters, none of them NUL.
+  for (; at + 8 <= text.size(); at += 8, count += 8) {
+    const u64 word = eight_bytes(text.data() + at);
+    if (((word | (word - kOnes)) & kTops) != 0) break;
+  }
+  for (; at < text.size() && text[at] != 0; ++count) skip_utf8(text, at);
   return count;
+}
+
+// Moves past `count` characters, not past a NUL.
+void skip_characters(std::string_view text, i64 count, size_t& at) {
+  for (; count > 0 && at < text.size() && text[at] != 0; --count) skip_utf8(text, at);
 }
 
 std::string_view until_nul(std::string_view text) {
@@ -72,8 +93,7 @@ std::string_view until_nul(std::string_view text) {
 void length_call(FunctionContext& context, Args args) {
   if (args[0].is_null()) return;
   TextOf text(args[0]);
-  i64 length =
-      args[0].is_text() ? count_characters(until_nul(text)) : static_cast<i64>(text.view().size());
+  i64 length = args[0].is_text() ? count_characters(text) : static_cast<i64>(text.view().size());
   context.result.set_integer(length);
 }
 
@@ -88,12 +108,21 @@ void case_call(FunctionContext& context, Args args) {
   bool upper = context.user_data() != nullptr;
   TextOf text(args[0]);
   std::string_view from = text;
-  context.result = Value::buffer(Type::kText, from.size());
-  char* to = context.result.mutable_data();
-  for (size_t i = 0; i < from.size(); ++i) {
-    char c = from[i];
-    if (upper ? (c >= 'a' && c <= 'z') : (c >= 'A' && c <= 'Z')) c = static_cast<char>(c ^ 0x20);
-    to[i] = c;
+  char* to = context.make_text(from.size());
+  const u8 first = upper ? 'a' : 'A';
+  size_t at = 0;
+  // Eight bytes at a time: the sums carry into a byte's top bit from the first letter on, and from
+  // the one behind the last.
+  for (; at + 8 <= from.size(); at += 8) {
+    u64 word = eight_bytes(from.data() + at);
+    const u64 low = word & ~kTops;
+    const u64 letters = (low + (0x80u - first) * kOnes) ^ (low + (0x80u - first - 26u) * kOnes);
+    word ^= (letters & ~word & kTops) >> 2;
+    std::memcpy(to + at, &word, sizeof word);
+  }
+  for (; at < from.size(); ++at) {
+    const u8 c = static_cast<u8>(from[at]);
+    to[at] = static_cast<char>(static_cast<u8>(c - first) < 26 ? c ^ 0x20 : c);
   }
 }
 
@@ -102,7 +131,7 @@ void substr_call(FunctionContext& context, Args args) {
   bool blob = args[0].is_blob();
   if (blob && args[0].bytes().empty()) return;
   TextOf text(args[0]);
-  std::string_view from = blob ? text.view() : until_nul(text);
+  std::string_view from = text;
   i64 start = args[1].to_integer();
   i64 count = args.size() == 3 ? args[2].to_integer() : static_cast<i64>(kValueBytesMax);
   bool backward = count < 0;
@@ -133,10 +162,15 @@ void substr_call(FunctionContext& context, Args args) {
     return;
   }
   size_t begin = 0;
-  for (; start > 0 && begin < from.size(); --start) skip_utf8(from, begin);
+  skip_characters(from, start, begin);
   size_t end = begin;
-  for (; count > 0 && end < from.size(); --count) skip_utf8(from, end);
-  context.result = Value::text(from.substr(begin, end - begin));
+  skip_characters(from, count, end);
+  const std::string_view part = from.substr(begin, end - begin);
+  // Of a text it is part of that text; whoever calls keeps it.
+  if (args[0].is_text())
+    context.result.set_borrowed(Type::kText, part.data(), part.size());
+  else
+    context.set_text(part);
 }
 
 void instr_call(FunctionContext& context, Args args) {

@@ -38,7 +38,12 @@ const Collation kBinaryBe = {"BINARY", compare_stored<Encoding::kUtf16be>, nullp
 u32 decode_utf8(std::string_view text, size_t& at) {
   u32 c = static_cast<u8>(text[at++]);
   if (c < 0xc0) return c;
-  c = c < 0xe0 ? c & 0x1f : c < 0xf0 ? c & 0x0f : c < 0xf8 ? c & 0x07 : c & 0x03;
+  // No character begins with the bytes from 0xf8 on; SQLite takes these bits of them.
+  if (c >= 0xfc) {
+    c = c == 0xfd ? 1 : 0;
+  } else {
+    c = c < 0xe0 ? c & 0x1f : c < 0xf0 ? c & 0x0f : c < 0xf8 ? c & 0x07 : c & 0x03;
+  }
   while (at < text.size() && (static_cast<u8>(text[at]) & 0xc0) == 0x80) {
     c = (c << 6) | (static_cast<u8>(text[at++]) & 0x3f);
   }

@@ -63,6 +63,20 @@ Value Value::buffer(Type type, size_t size) {
   return v;
 }
 
+Value Value::buffer(Type type, size_t size, Value& spare) {
+  if (spare.memory_ != Memory::kShared || spare.header()->count != 1 ||
+      spare.header()->capacity < size) {
+    return buffer(type, size);
+  }
+  Value v;
+  v.p_ = spare.p_;
+  spare.tag_ = tag(Type::kNull);
+  v.tag_ = tag(type, static_cast<u32>(size));
+  v.memory_ = Memory::kShared;
+  const_cast<char*>(v.p_.p)[size] = 0;
+  return v;
+}
+
 Value Value::shared(Type type, std::string_view bytes) {
   Value v = buffer(type, bytes.size());
   if (!bytes.empty()) std::memcpy(v.mutable_data(), bytes.data(), bytes.size());

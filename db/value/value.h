@@ -71,6 +71,8 @@ class Value {
   static Value boolean(bool value) { return integer(value ? 1 : 0); }
   // A shared buffer of `size` bytes, not filled; write through mutable_data() before sharing it.
   static Value buffer(Type type, size_t size);
+  // The same in the buffer of `spare`, when that is large enough and nobody else's.
+  static Value buffer(Type type, size_t size, Value& spare);
   // NULL to SQL, a typed pointer to functions that know `type_name` (sqlite3_bind_pointer).
   static Value pointer(void* pointer, const char* type_name, void (*destroy)(void*));
 
