@@ -145,12 +145,22 @@ inline void add_block(const u8* data, const u8* scales, i32 b, int half, const i
 
 // One token reads both halves of a block as they lie in memory. Several keep one half's sums in
 // registers and come back for the other half, which is in the first-level cache by then.
+// Asks memory for what will be read soon. Several tokens keep the processor so long on a block that
+// it does not look far enough ahead by itself, and memory would wait for arithmetic.
+template <i32 kBytes>
+inline void fetch(const u8* at) {
+  for (i32 i = 0; i < kBytes; i += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(at + i), _MM_HINT_T0);
+  }
+}
+
 template <MatrixKind K, int T>
 void quantised_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f32* out,
                     i64 stride) {
   constexpr bool kNibbles = K == MatrixKind::kQ4 || K == MatrixKind::kQ4K;
   constexpr i32 kBlockBytes = kNibbles ? 256 : 512;
-  constexpr i32 kChunk = 32;  // blocks between the halves
+  constexpr i32 kChunk = 8;  // blocks between the halves
+  constexpr i32 kChunkBytes = kChunk * kBlockBytes;
   const u8* data = m.data + static_cast<u64>(group) * m.group_bytes;
   const u8* scales = m.scales + static_cast<u64>(group) * m.group_scale_bytes;
   const i8* q[T];
@@ -165,8 +175,12 @@ void quantised_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f3
   __m256 acc[2][T];
   for (int t = 0; t < T; ++t) acc[0][t] = acc[1][t] = _mm256_setzero_ps();
   const i32 blocks = m.cols / kBlock;
+  // Some of the columns go on in the next group, all of them in the next line.
+  const bool all_columns = static_cast<u64>(blocks) * kBlockBytes == m.group_bytes;
+  const i64 ahead = all_columns ? kChunkBytes : static_cast<i64>(m.group_bytes);
   if constexpr (T == 1) {
     for (i32 b = 0; b < blocks; ++b) {
+      fetch<kBlockBytes>(data + ahead);
       add_block<K, 1>(data, scales, b, 0, q, d, s, acc[0]);
       add_block<K, 1>(data, scales, b, 1, q, d, s, acc[1]);
       data += kBlockBytes;
@@ -181,6 +195,11 @@ void quantised_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f3
       for (int t = 0; t < T; ++t) {
         sum[t] = acc[half][t];
         at[t] = q[t] + from * kBlock;
+      }
+      // In a burst: between the products it would cost them registers.
+      if (t0 == 0) {
+        fetch<kChunkBytes / 2>(data + static_cast<i64>(from) * kBlockBytes + ahead +
+                               half * (kChunkBytes / 2));
       }
       for (i32 b = from; b < to; ++b) {
         add_block<K, T>(data + static_cast<i64>(b) * kBlockBytes, scales, b, half, at, d, s, sum);

@@ -13,6 +13,7 @@ namespace {
 constexpr i32 kRows = 16;
 constexpr i32 kBlock = 32;
 constexpr i32 kTile = 8;  // tokens that share one pass over a group of weights
+constexpr i64 kBytesAhead = 4096;
 
 inline __m512i broadcast4(const i8* at) {
   i32 value;
@@ -38,14 +39,42 @@ inline void dot_nibbles(const u8* block, const i8* const* q, __m512i* sums) {
   }
 }
 
-// The instruction wants one unsigned side: w + 128, corrected by 128 sum(a). For the steps
-// [from, to) of 4 inputs that sum is taken from `ones` products.
+// The instruction wants one unsigned side: w + 128, corrected by 128 sum(a).
+inline __m512i start_sum(i32 sum) {
+  return _mm512_set1_epi32(sum * -128);
+}
+
+// Signed bytes of one block; `sums` come in with the corrections.
 template <int T>
-inline void dot_bytes(const u8* block, int from, int to, const i8* const* q, __m512i* sums) {
+inline void dot_signed(const u8* block, const i8* const* q, __m512i* sums) {
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(0x80));
+  for (int j = 0; j < 8; ++j) {
+    const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(block + j * 64), flip);
+    for (int t = 0; t < T; ++t) {
+      sums[t] = _mm512_dpbusd_epi32(sums[t], w, broadcast4(q[t] + 4 * j));
+    }
+  }
+}
+
+// Bytes without a sign.
+template <int T>
+inline void dot_unsigned(const u8* block, const i8* const* q, __m512i* sums) {
+  for (int t = 0; t < T; ++t) sums[t] = _mm512_setzero_si512();
+  for (int j = 0; j < 8; ++j) {
+    const __m512i w = _mm512_loadu_si512(block + j * 64);
+    for (int t = 0; t < T; ++t) {
+      sums[t] = _mm512_dpbusd_epi32(sums[t], w, broadcast4(q[t] + 4 * j));
+    }
+  }
+}
+
+// Half a block of signed bytes: nobody has summed half of its inputs yet.
+template <int T>
+inline void dot_half(const u8* block, int half, const i8* const* q, __m512i* sums) {
   const __m512i flip = _mm512_set1_epi8(static_cast<char>(0x80));
   __m512i excess[T];
   for (int t = 0; t < T; ++t) sums[t] = excess[t] = _mm512_setzero_si512();
-  for (int j = from; j < to; ++j) {
+  for (int j = half * 4; j < half * 4 + 4; ++j) {
     const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(block + j * 64), flip);
     for (int t = 0; t < T; ++t) {
       const __m512i a = broadcast4(q[t] + 4 * j);
@@ -71,6 +100,35 @@ inline __m512 load_scale(const u8* scales, i32 block, int which) {
   }
 }
 
+// Bytes of scales of one block of 32 inputs and 16 rows.
+template <MatrixKind K>
+constexpr i32 kScaleBytes = K == MatrixKind::kQ8   ? 32
+                            : K == MatrixKind::kQ4 ? 64
+                                                   : 128;
+
+// Asks for the weights that come a few blocks later. Wide tiles compute so long on a block that the
+// processor does not look far enough ahead by itself, and memory would wait for arithmetic. A part
+// of the columns does not go on in the next line but in the next group.
+struct Ahead {
+  i64 data;
+  i64 scales;
+  Ahead(const MatrixView& m, u64 view_bytes, i64 block_bytes, i64 scale_bytes) {
+    const bool whole = view_bytes == m.group_bytes;
+    data = whole ? kBytesAhead : static_cast<i64>(m.group_bytes);
+    scales =
+        whole ? kBytesAhead / block_bytes * scale_bytes : static_cast<i64>(m.group_scale_bytes);
+  }
+  template <i32 kBytes, i32 kScales>
+  void fetch(const u8* block, const u8* scale) const {
+    for (i32 i = 0; i < kBytes; i += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(block + data + i), _MM_HINT_T0);
+    }
+    for (i32 i = 0; i < kScales; i += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(scale + scales + i), _MM_HINT_T0);
+    }
+  }
+};
+
 template <int T>
 inline void accumulate(const __m512i* sums, __m512 scale, const f32* const* d, i32 b, __m512* acc) {
   for (int t = 0; t < T; ++t) {
@@ -95,27 +153,37 @@ void quantised_tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f3
   const i8* q[T];
   const f32* d[T];
   const f32* s[T];
+  const i32* whole[T];
   __m512 acc[T];
   for (int t = 0; t < T; ++t) {
     const i64 row = row_of(a, t0 + t);
     q[t] = a.q + row * a.q_stride;
     d[t] = a.d + row * a.block_stride;
     s[t] = a.s + row * a.block_stride;
+    whole[t] = a.sums + row * a.block_stride;
     acc[t] = _mm512_setzero_ps();
   }
   const i32 blocks = m.cols / kBlock;
+  const Ahead ahead(m, static_cast<u64>(blocks) * kBlockBytes, kBlockBytes, kScaleBytes<K>);
   for (i32 b = 0; b < blocks; ++b) {
     __m512i sums[T];
+    if (t0 == 0)
+      ahead.template fetch<kBlockBytes, kScaleBytes<K>>(data, scales + b * kScaleBytes<K>);
     if constexpr (kNibbles) {
       dot_nibbles<T>(data, q, sums);
       accumulate<T>(sums, load_scale<K>(scales, b, 0), d, b, acc);
     } else if constexpr (K == MatrixKind::kQ6K) {
-      dot_bytes<T>(data, 0, 4, q, sums);
+      dot_half<T>(data, 0, q, sums);
       accumulate<T>(sums, load_scale<K>(scales, b, 0), d, b, acc);
-      dot_bytes<T>(data, 4, 8, q, sums);
+      dot_half<T>(data, 1, q, sums);
       accumulate<T>(sums, load_scale<K>(scales, b, 1), d, b, acc);
     } else {
-      dot_bytes<T>(data, 0, 8, q, sums);
+      if constexpr (K == MatrixKind::kQ5K) {
+        dot_unsigned<T>(data, q, sums);
+      } else {
+        for (int t = 0; t < T; ++t) sums[t] = start_sum(whole[t][b]);
+        dot_signed<T>(data, q, sums);
+      }
       accumulate<T>(sums, load_scale<K>(scales, b, 0), d, b, acc);
     }
     if constexpr (K == MatrixKind::kQ4 || K == MatrixKind::kQ4K || K == MatrixKind::kQ5K) {
@@ -177,11 +245,19 @@ void gemm_kind(const MatrixView& m, i32 group_begin, i32 group_end, const ActVie
   for (i32 group = group_begin; group < group_end; ++group) {
     i32 t = 0;
     for (; t + kTile <= tokens; t += kTile) tile<K, kTile>(m, group, a, t, out, stride);
-    if (t + 4 <= tokens) {
-      tile<K, 4>(m, group, a, t, out, stride);
-      t += 4;
-    }
     switch (tokens - t) {
+      case 7:
+        tile<K, 7>(m, group, a, t, out, stride);
+        break;
+      case 6:
+        tile<K, 6>(m, group, a, t, out, stride);
+        break;
+      case 5:
+        tile<K, 5>(m, group, a, t, out, stride);
+        break;
+      case 4:
+        tile<K, 4>(m, group, a, t, out, stride);
+        break;
       case 3:
         tile<K, 3>(m, group, a, t, out, stride);
         break;
