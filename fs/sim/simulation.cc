@@ -397,6 +397,17 @@ class Run {
     close_quietly();
   }
 
+  // The open workspace is in the state of record `seq`.
+  void settle(Expected& state, Seq seq, Reference now) {
+    if (!plan_.cluster) {
+      state.states.clear();
+      state.synced = workspace_->last_seq();
+    }
+    // What was recovered and not yet sent to the engine still goes when its machine goes.
+    state.states.erase(state.states.upper_bound(seq), state.states.end());
+    state.states[workspace_->last_seq()] = std::move(now);
+  }
+
   // The open workspace is one of the states it may be in.
   bool check_state(const std::string& name) {
     Expected& state = expected_[name];
@@ -407,9 +418,7 @@ class Run {
       if (at->first < state.synced) break;
       std::string difference = compare(at->second, kRootIno, "/");
       if (difference.empty()) {
-        Reference now = at->second;
-        state.states = {{workspace_->last_seq(), now}};
-        state.synced = workspace_->last_seq();
+        settle(state, at->first, at->second);
         return true;
       }
       last_difference_ = difference;
