@@ -157,6 +157,8 @@ void DSparkDrafter::reserve(const Capacity& cap, i32 slots) {
   head_stride_ = (vocab + 15) / 16 * 16;
   logits_ = AlignedArray<f32>(static_cast<u64>(slots_ * c.block * head_stride_));
   bias_ = AlignedArray<f32>(static_cast<u64>(head_stride_));
+  pending_.resize(static_cast<size_t>(rows_max_));
+  pending_count_ = 0;
   features_ = ActRows(rows_max_, fc_.cols());
   context_ = ActRows(rows_max_, c.hidden);
   normed_ = ActRows(rows_max_, c.hidden);
@@ -213,20 +215,39 @@ void DSparkDrafter::store(i32 index, i32 page_number, i32 lane, i32 row) {
 }
 
 void DSparkDrafter::observe(const Step& step) {
-  auto body = [&](i32 rank) { observe_rank(step, rank); };
-  crew_.run(body);
+  if (pending_count_ + step.count > rows_max_) project_pending();
+  for (i32 row = 0; row < step.count; ++row) {
+    const BatchRow& r = step.rows[row];
+    const i32 page = step.page_table[r.slot * step.pages_per_slot + r.position / kPageTokens];
+    const i32 lane = r.position % kPageTokens;
+    // A place that is computed anew, after a wrong guess or by the page's next owner, counts once.
+    i32 at = 0;
+    while (at < pending_count_ &&
+           (pending_[static_cast<size_t>(at)].page != page ||
+            pending_[static_cast<size_t>(at)].position % kPageTokens != lane))
+      ++at;
+    if (at == pending_count_) ++pending_count_;
+    pending_[static_cast<size_t>(at)] = {page, r.position};
+    std::memcpy(features_.row(at), target_.captured(row),
+                sizeof(f32) * static_cast<size_t>(fc_.cols()));
+  }
 }
 
-void DSparkDrafter::observe_rank(const Step& step, i32 rank) {
-  const Share rows = share_of(step.count, rank, crew_.size());
+void DSparkDrafter::project_pending() {
+  if (pending_count_ == 0) return;
+  auto body = [this](i32 rank) { project_rank(rank); };
+  crew_.run(body);
+  pending_count_ = 0;
+}
+
+void DSparkDrafter::project_rank(i32 rank) {
+  const Share rows = share_of(pending_count_, rank, crew_.size());
   for (i32 row = rows.begin; row < rows.end; ++row) {
-    std::memcpy(features_.row(row), target_.captured(row),
-                sizeof(f32) * static_cast<size_t>(fc_.cols()));
-    angles_.set(row, step.rows[row].position);
+    angles_.set(row, pending_[static_cast<size_t>(row)].position);
   }
   features_.quantize(kernels_, rows.begin, rows.end);
   crew_.barrier();
-  multiply(fc_, features_, step.count, partial_.data(), rank);
+  multiply(fc_, features_, pending_count_, partial_.data(), rank);
   crew_.barrier();
   for (i32 row = rows.begin; row < rows.end; ++row) {
     kernels_.rms_norm(partial_.data() + static_cast<i64>(row) * config_.hidden,
@@ -236,19 +257,19 @@ void DSparkDrafter::observe_rank(const Step& step, i32 rank) {
   for (i32 i = 0; i < config_.layers; ++i) {
     const Layer& layer = layers_[static_cast<size_t>(i)];
     crew_.barrier();
-    multiply(layer.k, context_, step.count, k_.data(), rank);
-    multiply(layer.v, context_, step.count, v_.data(), rank);
+    multiply(layer.k, context_, pending_count_, k_.data(), rank);
+    multiply(layer.v, context_, pending_count_, v_.data(), rank);
     crew_.barrier();
     for (i32 row = rows.begin; row < rows.end; ++row) {
-      const BatchRow& r = step.rows[row];
+      const Place& place = pending_[static_cast<size_t>(row)];
       finish_key(layer, row, row);
-      store(i, step.page_table[r.slot * step.pages_per_slot + r.position / kPageTokens],
-            r.position % kPageTokens, row);
+      store(i, place.page, place.position % kPageTokens, row);
     }
   }
 }
 
 void DSparkDrafter::propose(std::span<DraftTask> tasks, const i32* table, i32 pages_per_slot) {
+  project_pending();
   table_ = table;
   pages_per_slot_ = pages_per_slot;
   for (size_t from = 0; from < tasks.size(); from += static_cast<size_t>(slots_)) {

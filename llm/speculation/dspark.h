@@ -10,6 +10,10 @@
 // before the first slot whose confidence sigma(w [f; W1[previous]] + b) is below `confidence_min`.
 // The cut never looks at the guess it drops, so it cannot bias the output.
 //
+// A step of the target only leaves its hidden states here; they are projected when the next draft
+// is asked for or when no more fit, all at once. So a drafter that nobody asks costs next to
+// nothing.
+//
 // Two layouts: with sample_from_anchor slot k guesses token s+k+1; without, slot k guesses s+k and
 // slot 0 is idle. A file that does not say is refused unless the caller decides: the wrong layout
 // costs nearly all acceptance. File: GGUF, architecture `dflash`.
@@ -63,7 +67,11 @@ class DSparkDrafter : public Drafter {
   };
   DSparkDrafter(const DSparkConfig& config, Model* target, const Options& options);
   base::Status load_weights(const TensorSource& source);
-  void observe_rank(const Step& step, i32 rank);
+  struct Place {
+    i32 page, position;
+  };
+  void project_pending();
+  void project_rank(i32 rank);
   void block_rank(i32 rank);
   void start_rows(i32 rank);
   void block_layer(const Layer& layer, i32 index, i32 rank);
@@ -96,6 +104,8 @@ class DSparkDrafter : public Drafter {
   i32 tail_pages_ = 0;  // scratch pages of one task
   AlignedBytes keys_, values_;
   AlignedArray<f32> x_, q_, k_, v_, gate_, up_, partial_, logits_, bias_;
+  std::vector<Place> pending_;  // where the first pending_count_ rows of features_ belong
+  i32 pending_count_ = 0;
   ActRows features_, context_, normed_, attended_, hidden_, markov_rows_;
   std::vector<AlignedArray<f32>> scores_;
   std::vector<AlignedArray<u16>> halves_;
