@@ -89,7 +89,8 @@ inline i64 decode_integer(u64 type, const u8* p) {
   }
 }
 
-void RowDecoder::decode(u32 at, i64 rowid, std::string_view record, sql::Arena* arena) const {
+[[gnu::always_inline]] inline void RowDecoder::take(u32 at, i64 rowid, std::string_view record,
+                                                    sql::Arena* arena) const {
   for (Vector* to : rowids_) to->set_integer(at, rowid);
   const Item* item = items_.data();
   const Item* const last = item + items_.size();
@@ -139,6 +140,21 @@ void RowDecoder::decode(u32 at, i64 rowid, std::string_view record, sql::Arena* 
       item->to->set_bytes(at, item->missing->type(), bytes.data(), static_cast<u32>(bytes.size()));
     }
   }
+}
+
+void RowDecoder::decode(u32 at, i64 rowid, std::string_view record, sql::Arena* arena) const {
+  take(at, rowid, record, arena);
+}
+
+u32 RowDecoder::decode(u32 at, std::span<const Cell> cells) const {
+  u32 done = 0;
+  for (const Cell& cell : cells) {
+    if (cell.overflows()) [[unlikely]]
+      break;
+    take(at + done, cell.rowid, {reinterpret_cast<const char*>(cell.payload), cell.size}, nullptr);
+    ++done;
+  }
+  return done;
 }
 
 void add_columns(Batch& batch, const ColumnRefs& wanted) {
@@ -250,14 +266,11 @@ class TableScan : public BatchSource {
       if (count == 0) return 0;
     }
     pin(drive.page());
-    for (u32 i = 0; i < count; ++i) {
-      const Cell& cell = cells_[i];
-      if (cell.overflows()) [[unlikely]] {
-        take_overflowing(rows + i, cell.rowid, cx);
-      } else {
-        std::string_view record(reinterpret_cast<const char*>(cell.payload), cell.size);
-        decoder_->decode(rows + i, cell.rowid, record, nullptr);
-      }
+    for (u32 i = 0; i < count;) {
+      i += decoder_->decode(rows + i, std::span(cells_ + i, count - i));
+      if (i == count) break;
+      take_overflowing(rows + i, cells_[i].rowid, cx);
+      ++i;
     }
     return count;
   }

@@ -36,6 +36,9 @@ class RowDecoder {
   RowDecoder(const Table& table, Batch& batch, int slot);
   // Text and blobs are copied into `arena` when there is one; else they point into `record`.
   void decode(u32 at, i64 rowid, std::string_view record, sql::Arena* arena) const;
+  // The rows of these cells of a table leaf, up to the first that overflows; how many. Text and
+  // blobs point into the page.
+  u32 decode(u32 at, std::span<const Cell> cells) const;
   bool only_rowid() const { return items_.empty(); }
 
  private:
@@ -45,6 +48,7 @@ class RowDecoder {
     bool real;  // REAL columns store whole numbers as integers
     const Value* missing;
   };
+  void take(u32 at, i64 rowid, std::string_view record, sql::Arena* arena) const;
   static void put(const Item& item, u32 at, u64 type, const u8* body, sql::Arena* arena);
 
   std::vector<Item> items_;  // by place

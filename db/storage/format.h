@@ -69,6 +69,10 @@ inline u32 read_varint(const u8* at, u64* value) {
     *value = (u64{at[0] & 0x7fu} << 7) | at[1];
     return 2;
   }
+  if (at[2] < 0x80) {
+    *value = (u64{at[0] & 0x7fu} << 14) | (u64{at[1] & 0x7fu} << 7) | at[2];
+    return 3;
+  }
   return read_varint_slow(at, value);
 }
 u32 write_varint(u8* at, u64 value);

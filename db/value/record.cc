@@ -237,6 +237,23 @@ void RecordView::start() {
 }
 
 bool RecordView::parse_to(int index) {
+  // One column on, as reading from left to right asks for, without what the loop below needs.
+  if (index == parsed_ && header_at_ < header_end_ && parsed_ < capacity_) [[likely]] {
+    const u32 type = data_[header_at_];
+    const u32 end = body_at_ + serial_type_size(type);
+    if (type < 0x80 && end <= size_) [[likely]] {
+      types_[parsed_] = type;
+      offsets_[parsed_] = body_at_;
+      ++header_at_;
+      body_at_ = end;
+      ++parsed_;
+      return true;
+    }
+  }
+  return parse_more(index);
+}
+
+bool RecordView::parse_more(int index) {
   while (parsed_ <= index) {
     if (header_at_ >= header_end_) return false;
     u64 type = data_[header_at_];

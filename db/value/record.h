@@ -197,6 +197,7 @@ class RecordView {
  private:
   void start();
   bool parse_to(int index);
+  bool parse_more(int index);
   void grow();
 
   static constexpr int kInline = 24;
