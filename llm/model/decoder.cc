@@ -12,10 +12,10 @@ using base::Status;
 Decoder::Decoder(Precision precision, Crew* crew)
     : precision_(precision), crew_(*crew), kernels_(best_kernels()) {}
 
-void Decoder::set_shape(f32 eps, i32 rope_dim, f64 rope_base) {
+void Decoder::set_shape(f32 eps, std::vector<f64> rope_frequencies, f64 rope_magnitude) {
   eps_ = eps;
-  rope_dim_ = rope_dim;
-  rope_base_ = rope_base;
+  rope_frequencies_ = std::move(rope_frequencies);
+  rope_magnitude_ = rope_magnitude;
 }
 
 Status Decoder::load_ends(WeightReader* reader, i32 vocab, i32 hidden) {
@@ -61,7 +61,7 @@ void Decoder::reserve(const Capacity& capacity) {
   unsent_ = AlignedArray<f32>(rows * hidden);
   received_ = AlignedArray<f32>(rows * hidden);
   normed_ = ActRows(capacity.rows, info_.hidden);
-  angles_ = RopeAngles(capacity.rows, rope_dim_, rope_base_);
+  angles_ = RopeAngles(capacity.rows, rope_frequencies_, rope_magnitude_);
   for (i32 thread = 0; thread < crew_.size(); ++thread) {
     Lane lane;
     lane.x = AlignedArray<f32>(kNarrow * hidden);

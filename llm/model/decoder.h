@@ -40,7 +40,7 @@ class Decoder : public Model {
   Decoder(Precision precision, Crew* crew);
   // Embedding, final norm and head; sets what of `info_` they decide.
   base::Status load_ends(WeightReader* reader, i32 vocab, i32 hidden);
-  void set_shape(f32 eps, i32 rope_dim, f64 rope_base);
+  void set_shape(f32 eps, std::vector<f64> rope_frequencies, f64 rope_magnitude = 1);
 
   virtual void reserve_layers() = 0;
   virtual void run_layer(i32 index, i32 thread) = 0;
@@ -127,8 +127,8 @@ class Decoder : public Model {
   f32* visible_floats(u64 count);
 
   f32 eps_ = 0;
-  i32 rope_dim_ = 0;
-  f64 rope_base_ = 0;
+  std::vector<f64> rope_frequencies_;
+  f64 rope_magnitude_ = 1;
   const TensorView* embedding_ = nullptr;
   std::vector<f32> final_norm_;
   PackedMatrix head_;

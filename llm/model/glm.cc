@@ -17,7 +17,7 @@ u64 size(i64 a, i64 b) {
 
 GlmModel::GlmModel(const GlmConfig& config, Precision precision, Crew* crew)
     : Decoder(precision, crew), config_(config), element_(precision == Precision::kExact ? 4 : 2) {
-  set_shape(config.eps, config.rope, config.rope_base);
+  set_shape(config.eps, rope_frequencies(config.rope, config.rope_base));
 }
 
 Result<std::unique_ptr<GlmModel>> GlmModel::load(const TensorSource& source,

@@ -20,6 +20,7 @@
 
 #include "llm/model/decoder.h"
 #include "llm/model/glm_config.h"
+#include "llm/model/rope_scaling.h"
 
 #include <optional>
 

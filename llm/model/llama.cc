@@ -10,9 +10,7 @@ using base::Result;
 using base::Status;
 
 LlamaModel::LlamaModel(const LlamaConfig& config, Precision precision, Crew* crew)
-    : Decoder(precision, crew), config_(config) {
-  set_shape(config.eps, config.rope_dim, config.rope_base);
-}
+    : Decoder(precision, crew), config_(config) {}
 
 Result<std::unique_ptr<LlamaModel>> LlamaModel::load(const TensorSource& source,
                                                      const LlamaConfig& config, Precision precision,
@@ -46,6 +44,14 @@ Status LlamaModel::load_weights(const TensorSource& source) {
   const LlamaConfig& c = config_;
   WeightReader reader(source, precision_);
   TRY(load_ends(&reader, c.vocab, c.hidden));
+  RopeScaling scaling = c.rope_scaling;
+  scaling.divisors = TRY(reader.optional_vector("rope_freqs.weight", c.rope_dim / 2));
+  for (f32 divisor : scaling.divisors) {
+    if (divisor > 0) continue;
+    return base::Error(base::ErrorCode::kCorruption,
+                       "rope_freqs.weight has a value that is not above 0");
+  }
+  set_shape(c.eps, rope_frequencies(c.rope_dim, c.rope_base, scaling), scaling.magnitude);
   const i32 size = c.head_dim;
   const Share q_rows{heads_.begin * size, heads_.end * size};
   const Share kv_rows{kv_heads_.begin * size, kv_heads_.end * size};

@@ -47,10 +47,7 @@ Result<LlamaConfig> llama_config(const Gguf& gguf) {
       !(c.rope_base > 1)) {
     return Error(ErrorCode::kCorruption, "the attention sizes of the file do not fit together");
   }
-  const std::string scaling(gguf.text(arch + ".rope.scaling.type").value_or("none"));
-  if (scaling != "none" && scaling != "linear") {
-    return Error(ErrorCode::kUnsupported, "rope scaling '" + scaling + "' is not supported");
-  }
+  c.rope_scaling = TRY(rope_scaling(gguf, arch, c.context));
   return c;
 }
 

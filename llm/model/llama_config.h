@@ -2,6 +2,7 @@
 #pragma once
 
 #include "llm/formats/gguf.h"
+#include "llm/model/rope_scaling.h"
 
 namespace llm {
 
@@ -17,6 +18,7 @@ struct LlamaConfig {
   i32 context = 0;
   f32 eps = 1e-5f;
   f64 rope_base = 10000;
+  RopeScaling rope_scaling;  // divisors are a tensor, read with the weights
   // Neighbours (2i, 2i+1) turn together; otherwise i and i + rope_dim / 2.
   bool rope_interleaved = true;
 };

@@ -85,10 +85,10 @@ Result<std::vector<f32>> WeightReader::optional_vector(const std::string& name, 
   return vector(name, size);
 }
 
-RopeAngles::RopeAngles(i32 rows, i32 dim, f64 base) : half_(dim / 2) {
-  for (i32 i = 0; i < half_; ++i) {
-    frequencies_.push_back(std::pow(base, -2.0 * i / dim));
-  }
+RopeAngles::RopeAngles(i32 rows, std::vector<f64> frequencies, f64 magnitude)
+    : half_(static_cast<i32>(frequencies.size())),
+      magnitude_(magnitude),
+      frequencies_(std::move(frequencies)) {
   cos_ = AlignedArray<f32>(static_cast<u64>(rows) * static_cast<u64>(half_));
   sin_ = AlignedArray<f32>(static_cast<u64>(rows) * static_cast<u64>(half_));
 }
@@ -96,8 +96,8 @@ RopeAngles::RopeAngles(i32 rows, i32 dim, f64 base) : half_(dim / 2) {
 void RopeAngles::set(i32 row, i32 position) const {
   for (i32 i = 0; i < half_; ++i) {
     const f64 angle = position * frequencies_[static_cast<size_t>(i)];
-    cos_[static_cast<u64>(row * half_ + i)] = static_cast<f32>(std::cos(angle));
-    sin_[static_cast<u64>(row * half_ + i)] = static_cast<f32>(std::sin(angle));
+    cos_[static_cast<u64>(row * half_ + i)] = static_cast<f32>(std::cos(angle) * magnitude_);
+    sin_[static_cast<u64>(row * half_ + i)] = static_cast<f32>(std::sin(angle) * magnitude_);
   }
 }
 

@@ -46,17 +46,19 @@ class WeightReader {
   u64 parameters_ = 0;
 };
 
-// cos and sin of position * base^(-2 i / dim) for each row of a step, [rows][dim / 2].
+// cos and sin of position * frequencies[i] for each row of a step, [rows][dim / 2], times
+// magnitude.
 class RopeAngles {
  public:
   RopeAngles() = default;
-  RopeAngles(i32 rows, i32 dim, f64 base);
+  RopeAngles(i32 rows, std::vector<f64> frequencies, f64 magnitude = 1);
   void set(i32 row, i32 position) const;
   // Turns the first dim values of x. `interleaved`: pairs (2i, 2i+1), else (i, i + dim / 2).
   void apply(i32 row, f32* x, bool interleaved) const;
 
  private:
   i32 half_ = 0;
+  f64 magnitude_ = 1;
   std::vector<f64> frequencies_;
   AlignedArray<f32> cos_;
   AlignedArray<f32> sin_;

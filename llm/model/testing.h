@@ -35,7 +35,9 @@ class RandomTensors {
 
 struct TinyLlama {
   u32 vocab = 96, hidden = 64, layers = 2, heads = 4, kv_heads = 2, head_dim = 32, ffn = 96;
-  std::string drop;  // a tensor to leave out
+  std::string drop;            // a tensor to leave out
+  std::string rope_scaling;    // linear or yarn, by 4
+  bool rope_divisors = false;  // rope_freqs.weight, between 1 and 4
 };
 
 inline std::string random_llama_file(const TinyLlama& s, DType type, u64 seed) {
@@ -53,6 +55,11 @@ inline std::string random_llama_file(const TinyLlama& s, DType type, u64 seed) {
   writer.set_u32("llama.attention.key_length", s.head_dim);
   writer.set_u32("llama.attention.value_length", s.head_dim);
   writer.set_f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  if (!s.rope_scaling.empty()) {
+    writer.set_text("llama.rope.scaling.type", s.rope_scaling);
+    writer.set_f32("llama.rope.scaling.factor", 4);
+    writer.set_u32("llama.rope.scaling.original_context_length", 256);
+  }
   RandomTensors tensors(&writer, seed);
   auto add = [&](const std::string& name, DType t, std::vector<u64> shape, f32 center = 0) {
     const f32 scale = shape.size() == 1 ? 0.3f : 2.0f / std::sqrt(static_cast<f32>(shape.back()));
@@ -72,6 +79,7 @@ inline std::string random_llama_file(const TinyLlama& s, DType type, u64 seed) {
     add(at + "ffn_up.weight", type, {s.ffn, s.hidden});
     add(at + "ffn_down.weight", type, {s.hidden, s.ffn});
   }
+  if (s.rope_divisors) tensors.add("rope_freqs.weight", DType::kF32, {s.head_dim / 2}, 1.5f, 2.5f);
   return writer.to_string();
 }
 

@@ -165,7 +165,7 @@ void DSparkDrafter::reserve(const Capacity& cap, i32 slots) {
   attended_ = ActRows(rows_max_, c.heads * c.head_dim);
   hidden_ = ActRows(rows_max_, c.ffn);
   markov_rows_ = ActRows(1, std::max(c.markov_rank, 1));
-  angles_ = RopeAngles(rows_max_, c.head_dim, c.rope_base);
+  angles_ = RopeAngles(rows_max_, rope_frequencies(c.head_dim, c.rope_base));
   scores_stride_ = (cap.context + c.block + 31) / 16 * 16;
   for (i32 rank = 0; rank < crew_.size(); ++rank) {
     scores_.emplace_back(static_cast<u64>(4 * scores_stride_));

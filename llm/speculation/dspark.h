@@ -21,6 +21,7 @@
 
 #include "llm/formats/gguf.h"
 #include "llm/model/parts.h"
+#include "llm/model/rope_scaling.h"
 #include "llm/speculation/drafter.h"
 
 #include <memory>

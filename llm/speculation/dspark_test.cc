@@ -18,9 +18,9 @@ class Driven {
     draft_ = Gguf::parse(base::as_bytes(draft_file_)).value();
     model_ =
         LlamaModel::load(*gguf_, llama_config(*gguf_).value(), Precision::kFast, &crew_).value();
-    drafter_ = DSparkDrafter::load(*draft_, dspark_config(*draft_, std::nullopt).value(),
-                                   model_.get(), {})
-                   .value();
+    drafter_ =
+        DSparkDrafter::load(*draft_, dspark_config(*draft_, std::nullopt).value(), model_.get(), {})
+            .value();
     const Capacity capacity{.pages = kPages, .rows = 24, .logit_rows = 8, .context = 112};
     model_->reserve(capacity);
     drafter_->reserve(capacity, 1);

@@ -1,5 +1,6 @@
 // Fixtures for parity tests. FILE is a GGUF file or a Hugging Face folder.
-//   llm_fixture write llama|glm|glm-mtp FILE TYPE SEED   a small random model
+//   llm_fixture write KIND FILE TYPE SEED   a small random model: llama, llama-linear, llama-yarn,
+//                                           llama-divided, glm or glm-mtp
 //   llm_fixture logits FILE exact|fast TOKEN...   logits of every token, raw f32
 //   llm_fixture trace FILE TOKEN...      the input of every layer [layer][token][hidden], raw f32
 //   llm_fixture selected FILE TOKEN...   for each layer, the positions that each token attends to
@@ -30,8 +31,11 @@ base::Status write_model(char** argv) {
   const std::string_view kind = argv[2];
   TinyGlm glm;
   glm.mtp = kind == "glm-mtp";
-  return base::write_file(argv[3], kind == "llama" ? random_llama_file({}, type, seed)
-                                                   : random_glm_file(glm, type, seed));
+  TinyLlama llama;
+  if (kind == "llama-linear" || kind == "llama-yarn") llama.rope_scaling = kind.substr(6);
+  llama.rope_divisors = kind == "llama-divided";
+  return base::write_file(argv[3], kind.starts_with("llama") ? random_llama_file(llama, type, seed)
+                                                             : random_glm_file(glm, type, seed));
 }
 
 std::vector<i32> tokens_from(char** argv) {

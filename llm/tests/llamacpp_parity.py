@@ -98,7 +98,8 @@ def mtp(library, folder):
 
 def logits(library, folder):
     rng = random.Random(2)
-    for kind, vocab, count in [("llama", 96, 40), ("glm", 320, 24)]:
+    for kind, vocab, count in [("llama", 96, 40), ("llama-linear", 96, 40), ("llama-yarn", 96, 40),
+                               ("llama-divided", 96, 40), ("glm", 320, 24)]:
         for seed in (1, 2):
             path = folder / (kind + str(seed) + ".gguf")
             run("write", kind, path, "f32", seed)
