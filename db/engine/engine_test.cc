@@ -55,6 +55,18 @@ TEST_F(Engine, OuterJoinsKeepUnmatchedRowsOfEitherSide) {
   EXPECT_EQ(run("SELECT a,b FROM l FULL JOIN r ON a=b"), "1|NULL\n2|2\nNULL|3\n");
 }
 
+TEST_F(Engine, ARemainderTakesTheDigitsInFrontOfAnExponentInText) {
+  EXPECT_EQ(run("SELECT '302E35' % 100, '1e5' % 7, '1e400' % 7, x'333032453335' % 100, 5 % '2e9'"),
+            "2.0|1.0|1.0|2.0|1.0\n");
+  EXPECT_EQ(run("SELECT '2.5' % 2, '12abc' % 7, '99999999999999999999' % 10, 1e30 % 7, 7 % '0.5'"),
+            "0.0|5|7.0|0.0|NULL\n");
+  run("CREATE TABLE t(a TEXT); INSERT INTO t VALUES('302E35'),('-7e1'),('8')");
+  for (const char* executor : {"row", "vector"}) {
+    run(std::string("PRAGMA fleet_executor=") + executor);
+    EXPECT_EQ(run("SELECT a % 100 FROM t"), "2.0\n-7.0\n8\n") << executor;
+  }
+}
+
 TEST_F(Engine, AnIndexChangesNoAnswer) {
   run("CREATE TABLE t(a, b TEXT, c REAL)");
   run("INSERT INTO t VALUES(1,'5',5),(2,NULL,NULL),('x','a',-1.5),(4,'B',1e3)");

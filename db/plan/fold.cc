@@ -118,8 +118,9 @@ void evaluate_arithmetic(Op op, const Value& left, const Value& right, Value& ou
       }
       return;
     default: {
-      i64 ia = a.integer ? a.i : real_to_integer(a.r);
-      i64 ib = b.integer ? b.i : real_to_integer(b.r);
+      // Of a text that means a real, SQLite takes the digits in front ('302E35' is 302).
+      const i64 ia = left.to_integer();
+      const i64 ib = right.to_integer();
       if (ib == 0) {
         out.set_null();
       } else {
