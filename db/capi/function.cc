@@ -2,6 +2,7 @@
 #include "db/capi/handle.h"
 
 #include <cstring>
+#include <new>
 
 using db::Function;
 using db::FunctionContext;
@@ -257,7 +258,12 @@ sqlite3* sqlite3_context_db_handle(sqlite3_context* c) {
 }
 
 void* sqlite3_aggregate_context(sqlite3_context* c, int bytes) {
-  return context_of(c).aggregate_state(bytes <= 0 ? 0 : static_cast<size_t>(bytes));
+  try {
+    return context_of(c).aggregate_state(bytes <= 0 ? 0 : static_cast<size_t>(bytes));
+  } catch (const std::bad_alloc&) {
+    sqlite3_result_error_nomem(c);
+    return nullptr;
+  }
 }
 
 int sqlite3_aggregate_count(sqlite3_context*) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <new>
 #include <thread>
 
 namespace db {
@@ -206,10 +207,13 @@ Status Connection::execute(std::string_view text, const std::function<bool(State
 
 void Connection::forget(Statement* statement) {
   std::erase(state_->statements, statement);
-  if (statement->state_->retire()) {
-    state_->plans.give(std::move(statement->state_));
-  } else {
-    statement->state_->drop_execution();
+  try {
+    if (statement->state_->retire()) {
+      state_->plans.give(std::move(statement->state_));
+    } else {
+      statement->state_->drop_execution();
+    }
+  } catch (const std::bad_alloc&) {  // then it is not kept for the next time
   }
 }
 

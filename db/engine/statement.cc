@@ -376,7 +376,11 @@ int Statement::run_step() {
 
 int Statement::reset() {
   State& s = *state_;
-  if (s.running) s.finish(rc::kDone);
+  try {
+    if (s.running) s.finish(rc::kDone);
+  } catch (const std::bad_alloc&) {  // while it committed
+    s.latest = s.out_of_memory();
+  }
   s.done = false;
   s.on_row = false;
   s.command_rows.clear();

@@ -1,6 +1,7 @@
 #include "db/functions/function.h"
 
 #include <cstdlib>
+#include <new>
 
 namespace db {
 
@@ -16,7 +17,9 @@ void* FunctionContext::user_data() const {
 }
 
 void* FunctionContext::aggregate_state(size_t bytes) {
-  if (state_ == nullptr && bytes > 0) state_ = std::calloc(1, bytes);
+  if (state_ != nullptr || bytes == 0) return state_;
+  state_ = std::calloc(1, bytes);
+  if (state_ == nullptr) throw std::bad_alloc();
   return state_;
 }
 

@@ -77,7 +77,8 @@ class FunctionContext {
   }
 
   // The group's state, `bytes` zeroed bytes at the first call; null when bytes is 0 and none is
-  // there yet. The memory is freed without a destructor unless set_state_destroy() gave one.
+  // there yet. Throws std::bad_alloc. The memory is freed without a destructor unless
+  // set_state_destroy() gave one.
   void* aggregate_state(size_t bytes);
   void set_state_destroy(void (*destroy)(void*)) { state_destroy_ = destroy; }
   void reset_state();

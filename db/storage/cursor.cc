@@ -325,7 +325,7 @@ inline bool Cursor::search_cells(const KeyProbe& probe, bool* failed) {
   u32 high = page.cell_count;
   while (low < high) {
     const u32 middle = (low + high) / 2;
-    int answer;
+    int answer = 0;
     const u8* c = page.cell_at(middle) + page.child_bytes;
     const u32 size = *c;
     bool decided = false;

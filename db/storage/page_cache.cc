@@ -19,7 +19,9 @@ u8* PageCache::take_buffer() {
     u32 count = next_slab_pages_;
     // Small databases stay small; large ones are not built from thousands of allocations.
     if (next_slab_pages_ * stride_ < (1u << 20)) next_slab_pages_ *= 2;
+    free_buffers_.reserve(buffers_made_ + count);
     slabs_.push_back(std::make_unique_for_overwrite<u8[]>(size_t{count} * stride_));
+    buffers_made_ += count;
     for (u32 i = count; i-- > 0;) {
       u8* buffer = slabs_.back().get() + size_t{i} * stride_;
       std::memset(buffer + stride_ - kPagePadding, 0, kPagePadding);
@@ -35,8 +37,8 @@ Page* PageCache::add(PageNo number) {
   u32 chunk = number / kChunk;
   if (chunk >= chunks_.size()) {
     static Chunk none;  // never written: a chunk of our own takes its place first
-    chunks_.resize(chunk + 1, &none);
     owned_chunks_.resize(chunk + 1);
+    chunks_.resize(chunk + 1, &none);
   }
   if (owned_chunks_[chunk] == nullptr) {
     owned_chunks_[chunk] = std::make_unique<Chunk>();
@@ -44,13 +46,21 @@ Page* PageCache::add(PageNo number) {
   }
   if (free_pages_.empty()) {
     u32 count = std::clamp<u32>(static_cast<u32>(pages_.size()), 4, 1024);
+    free_pages_.reserve(pages_made_ + count);
+    pages_.reserve(pages_made_ + count);
     page_slabs_.push_back(std::make_unique<Page[]>(count));
+    pages_made_ += count;
     for (u32 i = count; i-- > 0;) free_pages_.push_back(page_slabs_.back().get() + i);
   }
+  return adopt(number, take_buffer());
+}
+
+Page* PageCache::adopt(PageNo number, u8* buffer) {
+  const u32 chunk = number / kChunk;
   Page* page = free_pages_.back();
   free_pages_.pop_back();
   *page = Page{};
-  page->data = take_buffer();
+  page->data = buffer;
   page->mask = stride_ - kPagePadding - 1;
   page->number = number;
   page->referenced = true;

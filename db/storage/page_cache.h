@@ -23,6 +23,9 @@ class PageCache {
   }
   // A page that is not there yet; its bytes are undefined, its padding is zero.
   Page* add(PageNo number);
+  // Puts a page back that was there before, with a buffer as its bytes. Does not allocate.
+  // REQUIRES: as many pages were there at once before.
+  Page* adopt(PageNo number, u8* buffer);
   // REQUIRES: not pinned.
   void remove(Page* page);
   // Renumbers a page; nothing may be cached under `number`.
@@ -53,6 +56,10 @@ class PageCache {
   std::vector<std::unique_ptr<Chunk>> owned_chunks_;
   std::vector<Page*> pages_;
   size_t hand_ = 0;
+  // There is room in the lists for all that was ever made: giving back never allocates, so that a
+  // transaction can be taken back when memory has run out.
+  size_t buffers_made_ = 0;
+  size_t pages_made_ = 0;
   std::vector<std::unique_ptr<u8[]>> slabs_;
   std::vector<u8*> free_buffers_;
   std::vector<std::unique_ptr<Page[]>> page_slabs_;

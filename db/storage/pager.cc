@@ -147,8 +147,8 @@ bool Pager::make_writable_slow(Page* page) {
     std::memcpy(image, page->data, page_bytes_);
     undo_.push_back({page->number, image, page->saved_epoch});
   }
-  page->saved_epoch = epoch_;
   if (first && !in_memory()) changed_.push_back(page->number);
+  page->saved_epoch = epoch_;
   return true;
 }
 
@@ -190,11 +190,14 @@ void Pager::undo_to(size_t undo_at, PageNo page_count) {
   while (undo_.size() > undo_at) {
     Undo& undo = undo_.back();
     Page* page = cache_->find(undo.number);
-    if (page == nullptr) page = cache_->add(undo.number);
-    std::memcpy(page->data, undo.image, page_bytes_);
+    if (page != nullptr) {
+      std::memcpy(page->data, undo.image, page_bytes_);
+      cache_->give_buffer(undo.image);
+    } else {
+      page = cache_->adopt(undo.number, undo.image);
+    }
     page->saved_epoch = undo.saved_epoch;
     page->decoded = false;
-    cache_->give_buffer(undo.image);
     undo_.pop_back();
   }
 }

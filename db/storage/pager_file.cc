@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace db {
 
@@ -307,9 +308,13 @@ void Pager::drop_changed() {
 // A commit failed half-way: the file may hold some of it.
 Status Pager::undo_file() {
   if (!journal_written_ || journal_ == nullptr) return {};
-  Status status = play_journal(*journal_);
-  journal_ = nullptr;
-  return status;
+  // Not even an exception may keep the journal from being closed: it is hot for the next reader.
+  const std::unique_ptr<VfsFile> journal = std::move(journal_);
+  try {
+    return play_journal(*journal);
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::kInternal, "out of memory");
+  }
 }
 
 Status Pager::rollback() {
