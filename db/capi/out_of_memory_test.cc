@@ -87,7 +87,8 @@ constexpr Scenario kScenarios[] = {
     {"delete", "DELETE FROM t WHERE a BETWEEN 50 AND 250"},
     {"cascade", "PRAGMA foreign_keys = on; DELETE FROM t WHERE a < 60"},
     {"returning", "DELETE FROM u WHERE k > 'name 2' RETURNING k, length(v)"},
-    {"transaction", "BEGIN; UPDATE t SET c = -c; DELETE FROM seen; INSERT INTO u VALUES(1, 2); COMMIT"},
+    {"transaction",
+     "BEGIN; UPDATE t SET c = -c; DELETE FROM seen; INSERT INTO u VALUES(1, 2); COMMIT"},
     {"savepoint", "BEGIN; SAVEPOINT s; DELETE FROM t; ROLLBACK TO s; DELETE FROM u; COMMIT"},
     {"create table", "CREATE TABLE more AS SELECT * FROM w"},
     {"create index", "CREATE INDEX t_bc ON t(b COLLATE nocase, c) WHERE a > 20"},
@@ -96,18 +97,25 @@ constexpr Scenario kScenarios[] = {
     {"rename column", "ALTER TABLE t RENAME COLUMN b TO bb"},
     {"vacuum", "VACUUM"},
     {"analyze", "ANALYZE"},
-    {"join", "SELECT t.b, count(*), sum(length(v)) FROM t LEFT JOIN u ON b = k GROUP BY 1 ORDER BY 2, 1"},
+    {"join",
+     "SELECT t.b, count(*), sum(length(v)) FROM t LEFT JOIN u ON b = k GROUP BY 1 ORDER BY 2, 1"},
     {"sort", "SELECT * FROM t ORDER BY c % 7, b DESC"},
-    {"distinct", "SELECT DISTINCT substr(b, 1, 6) FROM t UNION SELECT k FROM u EXCEPT VALUES('name 1')"},
+    {"distinct",
+     "SELECT DISTINCT substr(b, 1, 6) FROM t UNION SELECT k FROM u EXCEPT VALUES('name 1')"},
     {"window", "SELECT a, sum(c) OVER (PARTITION BY a % 4 ORDER BY b ROWS 2 PRECEDING) FROM t"},
-    {"recursion", "WITH RECURSIVE f(i, s) AS (VALUES(1, '') UNION ALL SELECT i + 1, s || i FROM f "
-                  "WHERE i < 60) SELECT max(length(s)) FROM f"},
-    {"json", "SELECT json_group_array(json_object('b', b)) FROM t; SELECT sum(j.value) FROM t, "
-             "json_each(json_array(a, c)) AS j"},
-    {"text", "SELECT printf('%s-%08.3f', upper(b), c), replace(b, 'name', 'title'), quote(c) FROM t"},
-    {"date", "SELECT strftime('%Y-%m-%d', a, 'unixepoch') FROM t WHERE b LIKE '%9%' OR b GLOB '*1'"},
-    {"subquery", "SELECT (SELECT max(k) FROM u WHERE k < b) FROM t WHERE EXISTS "
-                 "(SELECT 1 FROM child WHERE child.a = t.a)"},
+    {"recursion",
+     "WITH RECURSIVE f(i, s) AS (VALUES(1, '') UNION ALL SELECT i + 1, s || i FROM f "
+     "WHERE i < 60) SELECT max(length(s)) FROM f"},
+    {"json",
+     "SELECT json_group_array(json_object('b', b)) FROM t; SELECT sum(j.value) FROM t, "
+     "json_each(json_array(a, c)) AS j"},
+    {"text",
+     "SELECT printf('%s-%08.3f', upper(b), c), replace(b, 'name', 'title'), quote(c) FROM t"},
+    {"date",
+     "SELECT strftime('%Y-%m-%d', a, 'unixepoch') FROM t WHERE b LIKE '%9%' OR b GLOB '*1'"},
+    {"subquery",
+     "SELECT (SELECT max(k) FROM u WHERE k < b) FROM t WHERE EXISTS "
+     "(SELECT 1 FROM child WHERE child.a = t.a)"},
     {"check", "PRAGMA integrity_check; PRAGMA foreign_key_check"},
     {"attach", "ATTACH ':memory:' AS m; CREATE TABLE m.x AS SELECT * FROM t"},
     {"error", "INSERT INTO t VALUES(7, 'twice', 7)"},
@@ -124,7 +132,8 @@ class OutOfMemory : public testing::TestWithParam<const char*> {
     std::string out;
     char* error = nullptr;
     auto row = [](void* to, int count, char** cells, char**) {
-      for (int i = 0; i < count; ++i) *static_cast<std::string*>(to) += (cells[i] ? cells[i] : "NULL") + std::string("|");
+      for (int i = 0; i < count; ++i)
+        *static_cast<std::string*>(to) += (cells[i] ? cells[i] : "NULL") + std::string("|");
       return 0;
     };
     if (sqlite3_exec(db, sql.c_str(), row, &out, &error) != SQLITE_OK) out += error;
@@ -156,7 +165,8 @@ class OutOfMemory : public testing::TestWithParam<const char*> {
   }
   void prepare(const std::string& file) {
     sqlite3* db = open(file);
-    rows(db, std::string("PRAGMA page_size = 1024; PRAGMA journal_mode = ") + GetParam() + ";" + kSetup);
+    rows(db, std::string("PRAGMA page_size = 1024; PRAGMA journal_mode = ") + GetParam() + ";" +
+                 kSetup);
     EXPECT_EQ(sqlite3_close(db), SQLITE_OK);
   }
   void copy_in(const std::string& bytes) {
