@@ -97,6 +97,13 @@ void set_method(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
 }
 
+void sign(CURL* curl, const AwsKey& key) {
+  if (key.key_id.empty()) return;
+  curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, ("aws:amz:" + key.region + ":s3").c_str());
+  curl_easy_setopt(curl, CURLOPT_USERNAME, key.key_id.c_str());
+  curl_easy_setopt(curl, CURLOPT_PASSWORD, key.secret.c_str());
+}
+
 Result<HttpResponse> perform(const HttpRequest& request, Exchange& exchange) {
   static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (initialised != CURLE_OK) return Error(ErrorCode::kInternal, "libcurl does not start");
@@ -106,7 +113,8 @@ Result<HttpResponse> perform(const HttpRequest& request, Exchange& exchange) {
   for (const auto& [name, value] : request.headers) {
     list = curl_slist_append(list, (name + ": " + value).c_str());
   }
-  list = curl_slist_append(list, "Expect:");  // no round trip before the body
+  // No round trip before the body. libcurl would sign the header that it then leaves out.
+  if (request.aws.key_id.empty()) list = curl_slist_append(list, "Expect:");
   std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(list, &curl_slist_free_all);
   char detail[CURL_ERROR_SIZE] = "";
   curl_easy_setopt(curl.get(), CURLOPT_URL, request.url.c_str());
@@ -127,6 +135,7 @@ Result<HttpResponse> perform(const HttpRequest& request, Exchange& exchange) {
   curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, &take_header);
   curl_easy_setopt(curl.get(), CURLOPT_HEADERDATA, &exchange);
   set_method(curl.get(), request);
+  sign(curl.get(), request.aws);
   const CURLcode code = curl_easy_perform(curl.get());
   if (exchange.cancelled)
     return Error(ErrorCode::kCancelled, request.url + ": cancelled by the caller");

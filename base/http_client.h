@@ -15,6 +15,14 @@ namespace base {
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
+// Signs a request for an S3-compatible store (AWS Signature 4). The request must name the SHA-256
+// of its body in x-amz-content-sha256, and the URL's query must be encoded and sorted by name.
+struct AwsKey {
+  std::string region;
+  std::string key_id;  // "": not signed
+  std::string secret;
+};
+
 struct HttpRequest {
   std::string method = "GET";
   std::string url;
@@ -23,6 +31,7 @@ struct HttpRequest {
   i64 connect_timeout_ms = 10'000;
   i64 timeout_ms = 600'000;        // the whole exchange
   i64 stall_timeout_ms = 120'000;  // no byte for this long ends it with kDeadline
+  AwsKey aws;
 };
 
 struct HttpResponse {

@@ -81,7 +81,9 @@ void add_store_commands(CLI::App& app, Arguments& to) {
   format->add_option("--engine", to.format.engine,
                      "postgres://USER@HOST/DATABASE of a cluster, or @FILE that holds it; its "
                      "password may come from PGPASSWORD or PGPASSFILE");
-  format->add_option("--blobs", to.format.blobs, "folder for file data that all servers see");
+  format->add_option(
+      "--blobs", to.format.blobs,
+      "folder that all servers see, or s3://BUCKET/PREFIX?endpoint=URL&region=R, for file data");
   format->add_flag("--encrypt", to.format.encrypt, "what is stored is readable only with the key");
   CLI::App* fork = with_store(app, to, "fork", "a new workspace that starts as another is now");
   fork->add_option("FROM", to.first, "workspace or workspace@snapshot")->required();

@@ -19,7 +19,6 @@ namespace {
 constexpr size_t kHeaderBytes = 64;
 constexpr size_t kIndexEntryBytes = 40;
 constexpr size_t kTrailerBytes = 28;
-constexpr size_t kFlushBytes = 1 << 20;
 constexpr u32 kSlotBytesMax = 64u << 20;
 constexpr std::string_view kHeaderMagic = "AFSPACK1";
 constexpr std::string_view kSealedMagic = "AFSPACK2";
@@ -57,30 +56,25 @@ SlotCheck slot_check(const StoreKey& key, u64 id, u32 raw_length, std::string_vi
   return check;
 }
 
-base::Result<std::unique_ptr<PackWriter>> PackWriter::create(base::Disk& disk,
-                                                             const std::string& path,
-                                                             const StoreKey& key,
-                                                             const SealPointer& seal) {
-  auto file = TRY(disk.open(path, {.create = true}));
-  TRY(file->truncate(0));
-  auto writer = std::unique_ptr<PackWriter>(new PackWriter(std::move(file), key));
-  writer->buffer_.assign(kHeaderBytes, '\0');
+PackWriter::PackWriter(BlobStore& blobs, std::string name, const StoreKey& key,
+                       const SealPointer& seal)
+    : blobs_(blobs), name_(std::move(name)), key_(key) {
+  buffer_.assign(kHeaderBytes, '\0');
   std::string_view magic = seal == nullptr ? kHeaderMagic : kSealedMagic;
-  std::memcpy(writer->buffer_.data(), magic.data(), magic.size());
+  std::memcpy(buffer_.data(), magic.data(), magic.size());
   if (seal != nullptr) {
     Salt salt = random_salt();
-    std::memcpy(writer->buffer_.data() + magic.size(), salt.data(), salt.size());
-    writer->seal_ = seal->key(StoreSeal::Use::kPack, salt);
+    std::memcpy(buffer_.data() + magic.size(), salt.data(), salt.size());
+    seal_ = seal->key(StoreSeal::Use::kPack, salt);
   }
-  writer->offset_ = kHeaderBytes;
-  return writer;
+  offset_ = kHeaderBytes;
 }
 
 SlotCheck PackWriter::sealed(u64 id, u32 raw, base::Bytes stored) {
   return seal_->seal({offset_, 0}, head_of(id, raw, stored.size()), stored);
 }
 
-base::Status PackWriter::add(u64 id, std::string_view bytes) {
+void PackWriter::add(u64 id, std::string_view bytes) {
   CHECK(bytes.size() <= kSlotBytesMax);
   size_t start = buffer_.size();
   buffer_.resize(start + ZSTD_compressBound(bytes.size()));
@@ -107,13 +101,6 @@ base::Status PackWriter::add(u64 id, std::string_view bytes) {
     buffer_ += '\0';
     ++offset_;
   }
-  return buffer_.size() >= kFlushBytes ? flush() : base::Status();
-}
-
-base::Status PackWriter::flush() {
-  TRY(file_->write_at(offset_ - buffer_.size(), base::as_bytes(buffer_)));
-  buffer_.clear();
-  return {};
 }
 
 base::Status PackWriter::finish() {
@@ -136,17 +123,17 @@ base::Status PackWriter::finish() {
   base::store_le<u32>(trailer + 24, base::crc32c(base::as_bytes({trailer, 24})));
   buffer_.append(index).append(trailer, sizeof trailer);
   offset_ += index.size() + sizeof trailer;
-  TRY(flush());
-  return file_->sync();
+  std::string whole = std::move(buffer_);
+  return blobs_.put(name_, whole);
 }
 
-base::Result<std::shared_ptr<PackReader>> PackReader::open(base::Disk& disk,
-                                                           const std::string& path,
+base::Result<std::shared_ptr<PackReader>> PackReader::open(BlobStore& blobs,
+                                                           const std::string& name,
                                                            const StoreKey& key,
                                                            const SealPointer& seal) {
   auto reader = std::shared_ptr<PackReader>(new PackReader());
-  reader->file_ = TRY(disk.open(path, {.read_only = true}));
-  reader->path_ = path;
+  reader->file_ = TRY(blobs.open(name));
+  reader->path_ = blobs.address(name);
   reader->key_ = key;
   TRY(reader->read_header(seal));
   TRY(reader->read_index(TRY(reader->file_->size())));

@@ -1,4 +1,5 @@
-// Packs: immutable files that hold slots, each the bytes of one data id or of one tree page.
+// Packs: immutable blobs (fs/blob/blob.h) that hold slots, each the bytes of one data id or of one
+// tree page.
 //
 //   header   0   8  "AFSPACK1"      then 56 zero bytes
 //   frames          stored bytes of each slot, in the order they were added
@@ -19,8 +20,8 @@
 // thread-safe.
 #pragma once
 
-#include "base/disk.h"
 #include "base/result.h"
+#include "fs/blob/blob.h"
 #include "fs/seal/seal.h"
 #include "fs/state/types.h"
 
@@ -41,12 +42,12 @@ SlotCheck slot_check(const StoreKey& key, u64 id, u32 raw_length, std::string_vi
 
 class PackWriter {
  public:
-  static base::Result<std::unique_ptr<PackWriter>> create(base::Disk& disk, const std::string& path,
-                                                          const StoreKey& key,
-                                                          const SealPointer& seal = nullptr);
+  // `blobs` outlives it.
+  PackWriter(BlobStore& blobs, std::string name, const StoreKey& key,
+             const SealPointer& seal = nullptr);
   // REQUIRES: each id once.
-  base::Status add(u64 id, std::string_view bytes);
-  // Index and trailer; durable when it returns (the folder is the caller's to sync).
+  void add(u64 id, std::string_view bytes);
+  // Index and trailer, and then the whole pack goes where blobs are: durable when it returns. Once.
   base::Status finish();
   u64 bytes() const { return offset_; }
   size_t slots() const { return index_.size(); }
@@ -59,23 +60,20 @@ class PackWriter {
     u32 raw;
     SlotCheck check;
   };
-  PackWriter(std::unique_ptr<base::DiskFile> file, const StoreKey& key)
-      : file_(std::move(file)), key_(key) {}
-  base::Status flush();
-
   SlotCheck sealed(u64 id, u32 raw, base::Bytes stored);
 
-  std::unique_ptr<base::DiskFile> file_;
+  BlobStore& blobs_;
+  std::string name_;
   StoreKey key_;
   std::shared_ptr<const SealKey> seal_;  // of this file alone; null: not encrypted
   std::string buffer_;
-  u64 offset_ = 0;  // of what follows, buffered or not
+  u64 offset_ = 0;  // of what follows
   std::vector<Slot> index_;
 };
 
 class PackReader {
  public:
-  static base::Result<std::shared_ptr<PackReader>> open(base::Disk& disk, const std::string& path,
+  static base::Result<std::shared_ptr<PackReader>> open(BlobStore& blobs, const std::string& name,
                                                         const StoreKey& key,
                                                         const SealPointer& seal = nullptr);
   bool has(u64 id) const { return find(id) != nullptr; }
@@ -97,8 +95,8 @@ class PackReader {
   base::Status read_index(u64 size);
   bool check(const Slot& slot, std::string& stored) const;
   const Slot* find(u64 id) const;
-  std::unique_ptr<base::DiskFile> file_;
-  std::string path_;
+  std::unique_ptr<Blob> file_;
+  std::string path_;  // for messages
   StoreKey key_{};
   std::shared_ptr<const SealKey> seal_;
   std::vector<Slot> slots_;

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/sim_disk.h"
+#include "fs/blob/folder_blobs.h"
 #include "fs/pack/pack.h"
 
 namespace {
@@ -29,11 +30,12 @@ void put_checksums_right(std::string& bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   base::SimDisk disk({});
   fs::StoreKey key{};
-  auto writer = fs::PackWriter::create(disk, "p", key);
-  CHECK(writer.ok());
-  for (u64 id = 1; id <= 5; ++id) CHECK((*writer)->add(id, slot_of(id)).ok());
-  CHECK((*writer)->finish().ok());
-  auto contents = disk.contents("p");
+  CHECK(disk.make_directory("f").ok());
+  fs::FolderBlobs blobs(disk, "f");
+  fs::PackWriter writer(blobs, "p", key);
+  for (u64 id = 1; id <= 5; ++id) writer.add(id, slot_of(id));
+  CHECK(writer.finish().ok());
+  auto contents = disk.contents("f/p");
   std::string bytes(contents->begin(), contents->end());
   for (size_t at = 0; at + 3 <= size; at += 3) {
     size_t back = base::load_le<u16>(reinterpret_cast<const char*>(data) + at);
@@ -41,9 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       bytes[bytes.size() - 1 - back] ^= static_cast<char>(data[at + 2]);
   }
   put_checksums_right(bytes);
-  auto file = disk.open("q", {.create = true});
-  CHECK(file.ok() && (*file)->write_at(0, base::as_bytes(bytes)).ok());
-  auto reader = fs::PackReader::open(disk, "q", key);
+  CHECK(blobs.put("q", bytes).ok());
+  auto reader = fs::PackReader::open(blobs, "q", key);
   if (!reader.ok()) return 0;
   for (u64 id : (*reader)->ids()) {
     auto slot = (*reader)->read(id);

@@ -12,10 +12,10 @@ namespace {
 constexpr size_t kReadersMax = 512;  // open files
 }
 
-std::string PackSet::path_of(u64 number) const {
+std::string PackSet::name_of(u64 number) {
   char name[32];
-  std::snprintf(name, sizeof name, "/%012llx.pack", static_cast<unsigned long long>(number));
-  return options_.folder + name;
+  std::snprintf(name, sizeof name, "%012llx.pack", static_cast<unsigned long long>(number));
+  return name;
 }
 
 void PackSet::index(const PackInfo& pack) {
@@ -64,7 +64,8 @@ base::Result<std::shared_ptr<PackReader>> PackSet::reader(u64 number) {
     auto at = readers_.find(number);
     if (at != readers_.end()) return at->second;
   }
-  auto opened = TRY(PackReader::open(*options_.disk, path_of(number), options_.key, options_.seal));
+  auto opened =
+      TRY(PackReader::open(*options_.blobs, name_of(number), options_.key, options_.seal));
   std::lock_guard lock(mutex_);
   if (readers_.size() >= kReadersMax) readers_.clear();  // those in use live on with their users
   readers_[number] = opened;

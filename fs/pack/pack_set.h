@@ -1,7 +1,7 @@
 // All packs of a store, and which of them holds an id. Ids of one workspace are handed out in order
 // and packed in order, so a pack covers one or two ranges of ids and finding one is a search among
 // ranges. The same id may lie in several packs (a fork and its parent fold the same tail): the
-// bytes are the same, any will do. When a file is gone, because collection has rewritten it, the
+// bytes are the same, any will do. When a blob is gone, because collection has rewritten it, the
 // list is loaded anew. Decoded slots are cached up to cache_bytes. Thread-safe.
 #pragma once
 
@@ -29,8 +29,7 @@ class PackSet {
  public:
   using Load = std::function<base::Result<std::vector<PackInfo>>()>;
   struct Options {
-    base::Disk* disk = nullptr;
-    std::string folder;
+    BlobStore* blobs = nullptr;  // outlives the set
     StoreKey key{};
     u64 cache_bytes = 32u << 20;
     SealPointer seal;  // null: not encrypted
@@ -42,7 +41,7 @@ class PackSet {
   // kCorruption when no pack holds it.
   base::Result<std::shared_ptr<const std::string>> read(u64 id);
   base::Result<std::shared_ptr<PackReader>> reader(u64 number);
-  std::string path_of(u64 number) const;
+  static std::string name_of(u64 number);
   std::vector<PackInfo> packs() const;
 
  private:

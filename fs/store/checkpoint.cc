@@ -38,8 +38,9 @@ void collect_data(std::string_view key, std::string_view value, std::set<DataId>
 // Writes slots into as many packs as they need.
 class PackStream {
  public:
-  PackStream(StoreImpl& store, const PackingRow& packer, StoreImpl::Folded& folded)
-      : store_(store), packer_(packer), folded_(folded) {}
+  PackStream(StoreImpl& store, const PackingRow& packer, StoreImpl::Folded& folded,
+             const std::function<void()>& between)
+      : store_(store), packer_(packer), folded_(folded), between_(between) {}
 
   Status add(u64 id, std::string_view bytes) {
     if (writer_ && writer_->bytes() >= kPackBytes) TRY(finish());
@@ -49,7 +50,8 @@ class PackStream {
     auto& range = page ? pages_ : data_;
     range.first = range.first == 0 ? id : std::min(range.first, id);
     range.second = std::max(range.second, id);
-    return writer_->add(id, bytes);
+    writer_->add(id, bytes);
+    return {};
   }
 
   Status finish() {
@@ -64,19 +66,21 @@ class PackStream {
     folded_.packs.push_back(std::move(info));
     writer_.reset();
     data_ = pages_ = {};
+    if (between_) between_();
     return {};
   }
 
  private:
   Status begin() {
     number_ = TRY(store_.take_pack_number(packer_));
-    std::string path = store_.packs().path_of(number_.row);
-    writer_ = TRY(PackWriter::create(store_.disk(), path, store_.key(), store_.seal()));
+    writer_ = std::make_unique<PackWriter>(store_.blobs(), PackSet::name_of(number_.row),
+                                           store_.key(), store_.seal());
     return {};
   }
   StoreImpl& store_;
   PackingRow packer_;
   StoreImpl::Folded& folded_;
+  const std::function<void()>& between_;
   std::unique_ptr<PackWriter> writer_;
   Versioned<u64> number_;
   std::pair<u64, u64> data_;
@@ -99,7 +103,8 @@ Result<Versioned<u64>> StoreImpl::take_pack_number(const PackingRow& packer) {
 }
 
 Result<StoreImpl::Folded> StoreImpl::fold_point(const Point& point, PageId next_page,
-                                                const PackingRow& packer) {
+                                                const PackingRow& packer,
+                                                const std::function<void()>& between) {
   DataPlaces places;
   TreeChanges changes;
   TRY(scan_tails(
@@ -116,7 +121,7 @@ Result<StoreImpl::Folded> StoreImpl::fold_point(const Point& point, PageId next_
       },
       packer.workspace));
   Folded folded;
-  PackStream packs(*this, packer, folded);
+  PackStream packs(*this, packer, folded, between);
   std::set<DataId> data;
   for (const auto& [key, value] : changes) {
     if (value) collect_data(key, *value, data);
@@ -136,7 +141,6 @@ Result<StoreImpl::Folded> StoreImpl::fold_point(const Point& point, PageId next_
   };
   folded.root = TRY(fold(*pages_, point.root, changes, sink));
   TRY(packs.finish());
-  if (!folded.packs.empty()) TRY(disk().sync_directory(pack_folder()));
   folded.next_page = next_page;
   return folded;
 }
@@ -166,7 +170,9 @@ Status WorkspaceImpl::checkpoint() {
   }
   if (point.tails.empty()) return {};
   TRY(make_durable());
-  auto folded = TRY(store_.fold_point(point, next_page, PackingRow{row_.row.number, lease_.epoch}));
+  // The lease goes on meanwhile; whether it did is asked below.
+  auto folded = TRY(store_.fold_point(point, next_page, PackingRow{row_.row.number, lease_.epoch},
+                                      [this] { (void)keep(); }));
 
   std::lock_guard lock(state_mutex_);
   TRY(check_lease());

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace fs {
 
@@ -143,40 +144,55 @@ Result<u64> drop_dead_segments(StoreImpl& store, const Logs& logs, const std::ve
 Result<u64> compact(StoreImpl& store, const PackInfo& pack, const Marker& marker) {
   auto reader = TRY(store.packs().reader(pack.number));
   auto number = TRY(store.take_pack_number(PackingRow{}));
-  auto writer = TRY(PackWriter::create(store.disk(), store.packs().path_of(number.row), store.key(),
-                                       store.seal()));
+  PackWriter writer(store.blobs(), PackSet::name_of(number.row), store.key(), store.seal());
   PackInfo fresh{number.row, pack.ranges, 0, 0};
   for (u64 id : reader->ids()) {
     if (!marker.reached(id)) continue;
     auto bytes = TRY(reader->read(id));
-    TRY(writer->add(id, *bytes));
+    writer.add(id, *bytes);
   }
-  TRY(writer->finish());
-  TRY(store.disk().sync_directory(store.pack_folder()));
-  fresh.bytes = writer->bytes();
-  fresh.slots = writer->slots();
+  TRY(writer.finish());
+  fresh.bytes = writer.bytes();
+  fresh.slots = writer.slots();
   Row old_row = TRY(store.engine().get(pack_key(pack.number)));
   if (old_row.version == 0) return u64{0};  // another collector was faster
   TRY(commit_surely(store.engine(), {{pack_key(fresh.number), encode_row(fresh), 0},
                                      {old_row.key, std::nullopt, old_row.version},
                                      {number.key, std::nullopt, number.version}}));
-  TRY(store.disk().remove(store.packs().path_of(pack.number)));
+  TRY(store.blobs().remove(PackSet::name_of(pack.number)));
   return pack.bytes > fresh.bytes ? pack.bytes - fresh.bytes : 0;
 }
 
-// Pack files without a row: left by a crash, unless somebody is writing them now.
-Status drop_abandoned(StoreImpl& store, GcReport& report) {
+// Ends what somebody began and never published, unless he is at it now.
+Status end_abandoned_packs(StoreImpl& store) {
   for (const Row& row : TRY(store.engine().scan("packing/"))) {
     auto packer = decode_packing_row(row.value);
     if (!packer) continue;
-    u64 number = std::strtoull(row.key.c_str() + std::string_view("packing/").size(), nullptr, 10);
     LeaseRow lease = TRY(store.lease_row(packer->workspace)).row;
     bool alive = packer->workspace != 0 && lease.epoch == packer->epoch && !lease.holder.empty() &&
                  !lease_is_over(lease, store.clock());
     if (alive) continue;
     // Once the row is gone the pack can never be published.
-    if (!commit_surely(store.engine(), {{row.key, std::nullopt, row.version}}).ok()) continue;
-    if (store.disk().remove(store.packs().path_of(number)).ok()) ++report.packs_deleted;
+    (void)commit_surely(store.engine(), {{row.key, std::nullopt, row.version}});
+  }
+  return {};
+}
+
+// Packs without any row: never published, or a collector died between the row and the pack.
+// `listed` is from before the rows are read: a pack has a row before it is there, and rows of packs
+// go only when nobody needs them any more, so without one it is nobody's. `seen` were dealt with.
+Status drop_rowless(StoreImpl& store, const std::vector<std::string>& listed,
+                    const std::vector<PackInfo>& seen, GcReport& report) {
+  std::set<std::string> known;
+  for (const PackInfo& pack : seen) known.insert(PackSet::name_of(pack.number));
+  for (const Row& row : TRY(store.engine().scan("pack"))) {  // pack/ and packing/, one moment
+    std::string number = row.key.substr(row.key.find('/') + 1);
+    known.insert(PackSet::name_of(std::strtoull(number.c_str(), nullptr, 10)));
+  }
+  for (const std::string& name : listed) {
+    if (!name.ends_with(".pack") || known.contains(name)) continue;
+    TRY(store.blobs().remove(name));
+    ++report.packs_deleted;
   }
   return {};
 }
@@ -190,6 +206,7 @@ Result<GcReport> StoreImpl::gc() {
   TRY(packs_->reload());
   auto packs = packs_->packs();
   report.packs_before = packs.size();
+  auto listed = TRY(blobs_->list(""));
   auto logs = TRY(all_logs(*this));
   auto roots = TRY(all_roots(*engine_));
   Marker marker(*this);
@@ -202,7 +219,7 @@ Result<GcReport> StoreImpl::gc() {
       Row row = TRY(engine_->get(pack_key(pack.number)));
       if (row.version == 0) continue;
       TRY(commit_surely(*engine_, {{row.key, std::nullopt, row.version}}));
-      TRY(disk().remove(packs_->path_of(pack.number)));
+      TRY(blobs_->remove(PackSet::name_of(pack.number)));
       ++report.packs_deleted;
       report.bytes_freed += pack.bytes;
     } else if (live < pack.bytes / 2) {
@@ -210,7 +227,8 @@ Result<GcReport> StoreImpl::gc() {
     }
   }
   report.segments_deleted = TRY(drop_dead_segments(*this, logs, roots));
-  TRY(drop_abandoned(*this, report));
+  TRY(end_abandoned_packs(*this));
+  TRY(drop_rowless(*this, listed, packs, report));
   TRY(packs_->reload());
   return report;
 }

@@ -2,6 +2,9 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "fs/blob/cached_blobs.h"
+#include "fs/blob/folder_blobs.h"
+#include "fs/blob/s3_blobs.h"
 #include "fs/engine/postgres_connection.h"
 #include "fs/engine/postgres_engine.h"
 
@@ -56,6 +59,26 @@ Result<std::unique_ptr<Engine>> open_engine(const StoreConfig& config, bool crea
   PostgresOptions options;
   options.create = create;
   return open_postgres_engine(TRY(url_of(config)), options);
+}
+
+Result<std::unique_ptr<BlobStore>> open_blobs(base::Disk& disk, const std::string& folder,
+                                              const std::string& blobs) {
+  if (!is_s3_url(blobs)) {
+    if (blobs.find("://") != blobs.npos) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "'" + blobs + "' is no place for packs; write a folder or s3://BUCKET/PREFIX");
+    }
+    std::string packs = blobs.empty() ? folder + "/packs" : blobs;
+    return std::unique_ptr<BlobStore>(std::make_unique<FolderBlobs>(disk, packs));
+  }
+  S3Url url = TRY(parse_s3_url(blobs));
+  u64 cache_bytes = url.cache_bytes;
+  S3Credentials credentials = TRY(find_s3_credentials(url));
+  std::unique_ptr<BlobStore> store =
+      std::make_unique<S3Blobs>(std::move(url), std::move(credentials));
+  if (cache_bytes == 0) return store;
+  return std::unique_ptr<BlobStore>(
+      std::make_unique<CachedBlobs>(std::move(store), folder + "/cache", cache_bytes));
 }
 
 std::string engine_name(const StoreConfig& config) {

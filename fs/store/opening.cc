@@ -5,6 +5,7 @@
 #include "fs/store/config.h"
 #include "fs/store/store_impl.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace fs {
@@ -107,6 +108,22 @@ Result<NamedEngine> engine_of(base::Disk& disk, const std::string& folder) {
   return named;
 }
 
+// Whether a new store can have its packs there: found out before anything is made.
+Status check_blobs(base::Disk& disk, const std::string& folder, const std::string& blobs,
+                   bool cluster) {
+  if (!cluster) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--blobs needs an engine that other servers reach, too: add --engine URL");
+  }
+  // Numbers of packs begin anew: an older store's packs would be taken for ours.
+  auto there = TRY(TRY(open_blobs(disk, folder, blobs))->list(""));
+  bool used = std::any_of(there.begin(), there.end(),
+                          [](const std::string& name) { return name.ends_with(".pack"); });
+  if (!used) return {};
+  return Error(ErrorCode::kExists,
+               blobs + " holds packs of another store; choose another folder or prefix");
+}
+
 }  // namespace
 
 Status Store::format(const std::string& folder, const StoreOptions& given) {
@@ -116,6 +133,7 @@ Status Store::format(const std::string& folder, const StoreOptions& given) {
   StoreConfig config{options.engine_url, options.blobs};
   bool cluster = !config.engine.empty();
   if (cluster) TRY(check_unused(disk, folder));
+  if (!config.blobs.empty()) TRY(check_blobs(disk, folder, config.blobs, cluster));
   TRY(make_folders(disk, folder, cluster || options.log_in_engine));
   std::unique_ptr<Engine> owned;
   std::string where = cluster ? engine_name(config) : folder;
@@ -164,13 +182,13 @@ Status Store::join(const std::string& folder, const StoreOptions& given) {
 Result<std::unique_ptr<Store>> Store::open(const std::string& folder, StoreOptions options) {
   fill_defaults(options);
   std::unique_ptr<Engine> owned;
-  std::string pack_folder = folder + "/packs";
+  std::string where;
   if (options.engine == nullptr) {
     NamedEngine named = TRY(engine_of(*options.disk, folder));
     owned = std::move(named.engine);
     options.engine = owned.get();
     if (named.config) options.log_in_engine = true;
-    if (named.config && !named.config->blobs.empty()) pack_folder = named.config->blobs;
+    if (named.config) where = named.config->blobs;
   }
   Row meta = TRY(options.engine->get(kMetaKey));
   if (meta.version == 0) return no_store(folder);
@@ -178,7 +196,8 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder, StoreOptio
   if (!decoded) return damaged_row(kMetaKey);
   std::string place = options.log_in_engine ? TRY(place_of(*options.disk, folder)) : "";
   SealPointer seal = TRY(seal_of(*decoded, options, folder));
-  StoreImpl::Parts parts{folder, pack_folder, place, std::move(owned), decoded->key, seal};
+  auto blobs = TRY(open_blobs(*options.disk, folder, where));
+  StoreImpl::Parts parts{folder, std::move(blobs), place, std::move(owned), decoded->key, seal};
   auto store = std::make_unique<StoreImpl>(std::move(parts), options);
   TRY(store->packs().reload());
   return std::unique_ptr<Store>(std::move(store));

@@ -54,16 +54,15 @@ std::pair<std::string, std::string> split_name(const std::string& name) {
 
 StoreImpl::StoreImpl(Parts parts, StoreOptions options)
     : folder_(std::move(parts.folder)),
-      pack_folder_(std::move(parts.pack_folder)),
       place_(std::move(parts.place)),
       options_(std::move(options)),
       owned_engine_(std::move(parts.engine)),
       engine_(options_.engine),
       key_(parts.key),
       seal_(std::move(parts.seal)),
-      packs_(std::make_unique<PackSet>(
-          PackSet::Options{options_.disk, pack_folder_, key_, kPackCacheBytes, seal_},
-          [this] { return pack_rows(); })),
+      blobs_(std::move(parts.blobs)),
+      packs_(std::make_unique<PackSet>(PackSet::Options{blobs_.get(), key_, kPackCacheBytes, seal_},
+                                       [this] { return pack_rows(); })),
       pages_(std::make_shared<CachedPages>([this](PageId id) { return packs_->read(id); })) {
   if (!options_.log_in_engine) return;
   fetcher_ =

@@ -1,6 +1,7 @@
 // What store.cc and workspace.cc share (internal to fs/store).
 #pragma once
 
+#include "fs/blob/blob.h"
 #include "fs/engine/engine.h"
 #include "fs/log/journal.h"
 #include "fs/store/point.h"
@@ -33,7 +34,7 @@ class StoreImpl : public Store {
  public:
   struct Parts {
     std::string folder;
-    std::string pack_folder;
+    std::unique_ptr<BlobStore> blobs;
     std::string place;               // a random name of this folder, or "" where it is the store
     std::unique_ptr<Engine> engine;  // null when the options name one
     StoreKey key{};
@@ -66,7 +67,7 @@ class StoreImpl : public Store {
   std::string log_folder() const { return folder_ + "/log"; }
   // Null unless logs live in the engine.
   LogFetcher* fetcher() { return fetcher_.get(); }
-  std::string pack_folder() const { return pack_folder_; }
+  BlobStore& blobs() { return *blobs_; }
   base::Result<Versioned<WorkspaceRow>> workspace_row(const std::string& name);
   base::Result<Versioned<SnapshotRow>> snapshot_row(const std::string& workspace,
                                                     const std::string& name);
@@ -102,7 +103,9 @@ class StoreImpl : public Store {
     std::vector<PackInfo> packs;
     std::vector<RowWrite> writes;
   };
-  base::Result<Folded> fold_point(const Point& point, PageId next_page, const PackingRow& packer);
+  // `between` is called after each pack: an object store may take its time.
+  base::Result<Folded> fold_point(const Point& point, PageId next_page, const PackingRow& packer,
+                                  const std::function<void()>& between = {});
   // A pack number and the row that protects it, committed.
   base::Result<Versioned<u64>> take_pack_number(const PackingRow& packer);
 
@@ -119,13 +122,13 @@ class StoreImpl : public Store {
   bool is_dead(const LeaseRow& lease);
 
   std::string folder_;
-  std::string pack_folder_;
   std::string place_;
   StoreOptions options_;
   std::unique_ptr<Engine> owned_engine_;
   Engine* engine_;
   StoreKey key_;
   SealPointer seal_;  // null: not encrypted
+  std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<PackSet> packs_;
   std::shared_ptr<CachedPages> pages_;
   std::unique_ptr<LogFetcher> fetcher_;
