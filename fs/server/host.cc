@@ -327,9 +327,10 @@ Status Host::close() {
     closing_changed_.notify_all();
     closing_changed_.wait(lock, [this] { return sessions_.empty(); });
   }
-  watcher_.join();
-  storer_.join();
-  return workspace_->close();
+  // A host whose open() failed has neither threads nor, maybe, a workspace.
+  if (watcher_.joinable()) watcher_.join();
+  if (storer_.joinable()) storer_.join();
+  return workspace_ ? workspace_->close() : Status();
 }
 
 }  // namespace fs::server

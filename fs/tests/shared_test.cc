@@ -42,6 +42,17 @@ i64 seconds_since(i64 began_us) {
   return (base::system_clock().monotonic_us() - began_us) / 1'000'000;
 }
 
+TEST_F(Shared, AWorkspaceThatIsNotThereIsRefusedAndTheServerGoesOn) {
+  std::string any = token_file(place_, store_, {"--workspace", "*"});
+  std::string folder = place_ / "none";
+  ASSERT_TRUE(base::make_directories(folder).ok());
+  auto refused = agentfs({"mount", served_->address("none"), folder, "--token-file", any}, true);
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.err.find("there is no workspace 'none'"), std::string::npos) << refused.err;
+  EXPECT_TRUE(base::write_file(*first_ / "f", "still served").ok());
+  EXPECT_EQ(base::read_file(*second_ / "f").value_or(""), "still served");
+}
+
 TEST_F(Shared, ExclusiveCreationHasOneWinnerAmongManyTries) {
   constexpr int tries = 100;
   int won[2] = {};
