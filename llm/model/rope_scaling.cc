@@ -24,8 +24,7 @@ Result<RopeScaling> rope_scaling(const Gguf& gguf, const std::string& arch, f64 
     return Error(ErrorCode::kCorruption, "the file has no usable value for " + at + "factor");
   }
   if (s.kind == RopeScaling::Kind::kLinear) return s;
-  s.original_context =
-      static_cast<f64>(gguf.integer(at + "original_context_length").value_or(0));
+  s.original_context = static_cast<f64>(gguf.integer(at + "original_context_length").value_or(0));
   if (s.original_context <= 0) s.original_context = context;
   s.beta_fast = gguf.number(at + "yarn_beta_fast").value_or(32);
   s.beta_slow = gguf.number(at + "yarn_beta_slow").value_or(1);
@@ -51,7 +50,8 @@ std::vector<f64> rope_frequencies(i32 dim, f64 base, const RopeScaling& s) {
   f64 last = 0;
   if (s.kind == RopeScaling::Kind::kYarn) {
     first = std::max(std::floor(pair_of_turns(s.beta_fast, dim, base, s.original_context)), 0.0);
-    last = std::min(std::ceil(pair_of_turns(s.beta_slow, dim, base, s.original_context)), dim - 1.0);
+    last =
+        std::min(std::ceil(pair_of_turns(s.beta_slow, dim, base, s.original_context)), dim - 1.0);
   }
   for (i32 i = 0; i < dim / 2; ++i) {
     f64 speed = std::pow(base, -2.0 * i / dim);
