@@ -23,10 +23,12 @@ using base::Result;
 // Workers lost one after the other without a step forward in between.
 constexpr int kLossesMax = 3;
 
-// The back end cannot be used at all until a person mends something: halt, do not blame the agent.
+// The back end cannot be used until a person mends something, or gives it time: halt, do not blame
+// the agent. Nothing was billed, so nothing is recorded, and a resumed run asks again.
 bool is_unusable(CallOutcome outcome) {
   return outcome == CallOutcome::kUnreachable || outcome == CallOutcome::kUnauthorized ||
-         outcome == CallOutcome::kNoSuchModel || outcome == CallOutcome::kNoRecording;
+         outcome == CallOutcome::kNoSuchModel || outcome == CallOutcome::kNoRecording ||
+         outcome == CallOutcome::kRateLimited;
 }
 
 const std::string& model_of(const Engine& engine, const AttemptSpec& spec) {

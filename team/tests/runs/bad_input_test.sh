@@ -17,6 +17,14 @@ sed -i 's/"agents"/"agnets"/' "$work/odd/example.json"
 [ "$(exit_code "$fleet" run --example "$work/odd")" = 5 ] || fail "an unknown key"
 one_sentence "unknown key 'agnets'"
 
+# A model that is busy for longer than we ask: the run halts, and goes on when it is free.
+cp -r "$root/examples/greeter" "$work/busy"
+sed -i 's|^"rules": \[|&\n {"when": {"task": "spec", "turn": 0}, "reply": {"faults": [{"kind": "status", "status": 429, "headers": {"retry-after-ms": "5"}}]}},|' "$work/busy/team.json"
+[ "$(exit_code "$fleet" run --example "$work/busy" --run busy)" = 5 ] || fail "a busy model: $(tail -n 2 "$work/out") $(cat "$work/err")"
+one_sentence "rate limited.*resume"
+cp "$root/examples/greeter/team.json" "$work/busy/team.json"
+[ "$(exit_code "$fleet" run --run busy)" = 0 ] || fail "no longer busy: $(tail -n 2 "$work/out") $(cat "$work/err")"
+
 rm -rf "$work/odd"
 cp -r "$root/examples/greeter" "$work/odd"
 echo '{"rules": [' >"$work/odd/team.json"
