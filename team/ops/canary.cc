@@ -34,14 +34,32 @@ f64 sign_test(i64 successes, i64 n) {
   return std::min(1.0, tail);
 }
 
-void CanaryJudge::add(const Answer& current, const Answer& canary) {
+void CanaryJudge::add(const Answer& current, const Answer& canary, size_t kind) {
   ++pairs_;
+  if (kind >= by_kind_.size()) by_kind_.resize(kind + 1);
   if (current.good && !canary.good) ++only_canary_failed_;
   if (!current.good && canary.good) ++only_current_failed_;
   if (!current.good || !canary.good) return;
   // A microsecond is the clock's grain.
   log_ratios_.push_back(std::log(static_cast<f64>(std::max<i64>(1, canary.us)) /
                                  static_cast<f64>(std::max<i64>(1, current.us))));
+  by_kind_[kind].push_back(log_ratios_.back());
+}
+
+// Sets the verdict's measures when the ratios show more than chance.
+bool CanaryJudge::slower_in(const std::vector<f64>& log_ratios, f64 alpha,
+                            CanaryVerdict& out) const {
+  if (log_ratios.empty()) return false;
+  const f64 p = signed_rank(log_ratios).p_greater;
+  if (p >= alpha) return false;
+  const ShiftEstimate shift = hodges_lehmann(log_ratios, 0.95);
+  if (std::exp(shift.low) - 1 < plan_.slower_min) return false;
+  out.p_slower = p;
+  out.slower = std::exp(shift.shift) - 1;
+  out.slower_low = std::exp(shift.low) - 1;
+  out.slower_high = std::exp(shift.high) - 1;
+  out.slower_only = true;
+  return true;
 }
 
 std::optional<CanaryVerdict> CanaryJudge::verdict() const {
@@ -70,10 +88,16 @@ std::optional<CanaryVerdict> CanaryJudge::verdict() const {
               sentence(" (p %.2g < %.3g after %d pairs)", out.p_errors, alpha, pairs_);
     return out;
   }
-  if (out.p_slower < alpha && out.slower_low >= plan_.slower_min) {
-    out.slower_only = true;
-    out.why = sentence("slower: an answer takes %+.0f %% (at least %+.0f %%) after %d pairs",
-                       out.slower * 100, out.slower_low * 100, pairs_);
+  const char* slower = "slower: an answer takes %+.0f %% (at least %+.0f %%) after %d pairs";
+  const size_t kinds = by_kind_.size();
+  if (slower_in(log_ratios_, kinds > 1 ? alpha / 2 : alpha, out)) {
+    out.why = sentence(slower, out.slower * 100, out.slower_low * 100, pairs_);
+    return out;
+  }
+  for (size_t kind = 0; kinds > 1 && kind < kinds; ++kind) {
+    if (!slower_in(by_kind_[kind], alpha / 2 / static_cast<f64>(kinds), out)) continue;
+    out.why = sentence(slower, out.slower * 100, out.slower_low * 100, pairs_) + ", for request " +
+              std::to_string(kind + 1) + " of " + std::to_string(kinds);
     return out;
   }
   if (pairs_ < plan_.looks.back()) return std::nullopt;
@@ -131,7 +155,8 @@ class PairedTraffic {
     TrafficClient new_client(canary_.port());
     CanaryJudge judge(plan_);
     for (int i = -kWarmUp;; ++i) {
-      const Exchange& exchange = traffic_[static_cast<size_t>(i + kWarmUp) % traffic_.size()];
+      const size_t kind = static_cast<size_t>(i + kWarmUp) % traffic_.size();
+      const Exchange& exchange = traffic_[kind];
       const bool new_first = rng_.chance(0.5);
       Answer from_new, from_old;
       if (new_first) from_new = new_client.ask(exchange);
@@ -141,7 +166,7 @@ class PairedTraffic {
       if (!from_new.good && !canary_.running()) return death(std::max(0, i));
       if (!from_old.good) TRY(current_.tend());
       if (i < 0) continue;
-      judge.add(from_old, from_new);
+      judge.add(from_old, from_new, kind);
       if (std::optional<CanaryVerdict> verdict = judge.verdict()) return std::move(*verdict);
       if (i % kProgressEvery == 0) {
         progress(std::to_string(i) + " pairs of requests to both versions");

@@ -2,7 +2,9 @@
 // both, in random order, and the pairs are judged by tests whose plan is fixed before. More errors:
 // an exact sign test on the requests that only one of them answered. Slower: the signed-rank test
 // on the log ratios of the pairs that both answered, with an interval that lies above `slower_min`
-// as a whole. Looks share the error rate. A canary that dies is worse without any test.
+// as a whole. That is asked of all pairs together and of each kind of request alone, because one
+// command that became slow hides among those that did not; the two questions halve the error rate,
+// the kinds share their half. Looks share it, too. A canary that dies is worse without any test.
 //
 // Two processes of one program differ, too: in memory layout, in the core they run on. That is not
 // the version's fault, so "slower" is believed only when it holds in each of `rounds` rounds, and
@@ -48,14 +50,18 @@ base::Json to_json(const CanaryVerdict& verdict);
 class CanaryJudge {
  public:
   explicit CanaryJudge(CanaryPlan plan) : plan_(std::move(plan)) {}
-  void add(const Answer& current, const Answer& canary);
+  // `kind`: which request of the traffic it was, from 0.
+  void add(const Answer& current, const Answer& canary, size_t kind = 0);
   std::optional<CanaryVerdict> verdict() const;  // at a look of the plan
 
  private:
+  bool slower_in(const std::vector<f64>& log_ratios, f64 alpha, CanaryVerdict& out) const;
+
   CanaryPlan plan_;
   int pairs_ = 0;
   i64 only_canary_failed_ = 0, only_current_failed_ = 0;
-  std::vector<f64> log_ratios_;  // ln(canary time / current time)
+  std::vector<f64> log_ratios_;            // ln(canary time / current time), of all pairs
+  std::vector<std::vector<f64>> by_kind_;  // the same ones, by kind of request
 };
 
 // The rounds: the first verdict, or the last one when "slower" held in all of them.

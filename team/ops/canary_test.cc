@@ -23,7 +23,8 @@ Answer simulated(base::Rng& rng, f64 slower, f64 errors) {
   return answer;
 }
 
-f64 rolled_back_share(f64 slower, f64 errors, int rollouts) {
+// `kinds` of request in turn; only the first of them is slower.
+f64 rolled_back_share(f64 slower, f64 errors, int rollouts, size_t kinds = 1) {
   int rolled_back = 0;
   base::Rng rng(17);
   for (int i = 0; i < rollouts; ++i) {
@@ -31,9 +32,9 @@ f64 rolled_back_share(f64 slower, f64 errors, int rollouts) {
       CanaryJudge judge{CanaryPlan()};
       const f64 instance = std::exp(kInstanceSpread * gaussian(rng)) - 1;
       std::optional<CanaryVerdict> verdict;
-      while (!verdict) {
-        const f64 more = (1 + slower) * (1 + instance) - 1;
-        judge.add(simulated(rng, 0, 0.01), simulated(rng, more, 0.01 + errors));
+      for (size_t i = 0; !verdict; ++i) {
+        const f64 more = (1 + (i % kinds == 0 ? slower : 0)) * (1 + instance) - 1;
+        judge.add(simulated(rng, 0, 0.01), simulated(rng, more, 0.01 + errors), i % kinds);
         verdict = judge.verdict();
       }
       return std::move(*verdict);
@@ -42,18 +43,25 @@ f64 rolled_back_share(f64 slower, f64 errors, int rollouts) {
     rolled_back += !verdict->promote;
   }
   const f64 share = static_cast<f64>(rolled_back) / rollouts;
-  std::printf("a canary %+.0f %% slower with %.0f %% more errors is rolled back in %.1f %% of %d\n",
-              slower * 100, errors * 100, share * 100, rollouts);
+  std::printf(
+      "a canary %+.0f %% slower in 1 of %zu kinds with %.0f %% more errors: %.1f %% of %d back\n",
+      slower * 100, kinds, errors * 100, share * 100, rollouts);
   return share;
 }
 
 TEST(CanaryJudge, RollsAnEqualVersionBackInUnderOnePercentHoweverInstancesDiffer) {
   EXPECT_LT(rolled_back_share(0, 0, 600), 0.01);
+  EXPECT_LT(rolled_back_share(0, 0, 600, 4), 0.01);
 }
 
 TEST(CanaryJudge, FindsWorseLatencyAndWorseErrors) {
   EXPECT_GT(rolled_back_share(1.0, 0, 200), 0.95);
   EXPECT_GT(rolled_back_share(0, 0.15, 200), 0.95);
+}
+
+TEST(CanaryJudge, FindsOneSlowCommandAmongThoseThatAreNot) {
+  EXPECT_GT(rolled_back_share(2.0, 0, 200, 4), 0.95);
+  EXPECT_GT(rolled_back_share(20.0, 0, 200, 4), 0.95);
 }
 
 TEST(CanaryJudge, AFasterVersionIsNeverRolledBack) {
