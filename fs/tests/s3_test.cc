@@ -103,7 +103,7 @@ TEST_F(S3Cluster, NothingSyncedIsLostWhenServersDieAndTheStoreFailsEveryTenthReq
   EXPECT_NE(other.err.find("holds packs of another store"), std::string::npos) << other.err;
 }
 
-TEST_F(S3Cluster, AStoreThatIsAwayIsOneClearErrorAndNeedsAnEngine) {
+TEST_F(S3Cluster, AMissingEngineAndBadCredentialsAreASentenceEach) {
   auto no_engine = agentfs({"format", place_ / "x", "--blobs", url_}, true);
   EXPECT_NE(no_engine.err.find("add --engine URL"), std::string::npos) << no_engine.err;
   ::unsetenv("AWS_SECRET_ACCESS_KEY");

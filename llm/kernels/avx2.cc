@@ -260,25 +260,20 @@ inline void tile(const MatrixView& m, i32 group, const ActView& a, i32 t0, f32* 
   }
 }
 
+// The last rows, fewer than a tile has: 0 to N.
+template <MatrixKind K, i32 N>
+void rest(const MatrixView& m, i32 group, const ActView& a, i32 t, i32 rows, f32* out, i64 stride) {
+  if (rows == N) return tile<K, N>(m, group, a, t, out, stride);
+  if constexpr (N > 1) rest<K, N - 1>(m, group, a, t, rows, out, stride);
+}
+
 template <MatrixKind K>
 void gemm_kind(const MatrixView& m, i32 group_begin, i32 group_end, const ActView& a, i32 tokens,
                f32* out, i64 stride) {
   for (i32 group = group_begin; group < group_end; ++group) {
     i32 t = 0;
     for (; t + kTile <= tokens; t += kTile) tile<K, kTile>(m, group, a, t, out, stride);
-    switch (tokens - t) {
-      case 3:
-        tile<K, 3>(m, group, a, t, out, stride);
-        break;
-      case 2:
-        tile<K, 2>(m, group, a, t, out, stride);
-        break;
-      case 1:
-        tile<K, 1>(m, group, a, t, out, stride);
-        break;
-      default:
-        break;
-    }
+    rest<K, kTile - 1>(m, group, a, t, tokens - t, out, stride);
   }
 }
 

@@ -99,11 +99,9 @@ void print_operation(const Opened& run) {
                 text.substr(0, text.find('\n')).c_str());
   }
   for (const Entity* d : run.state.all("decision")) {
-    if (!d->facts.has("because")) continue;
-    const char* now = d->state == "revisited"                 ? "open again"
-                      : d->facts["was"] == d->facts["choice"] ? "kept"
-                                                              : "changed";
-    std::printf("  %-6s %-11s %s %s\n", d->id.c_str(), now,
+    const std::string now = revisited_as(*d);
+    if (now.empty()) continue;
+    std::printf("  %-6s %-11s %s %s\n", d->id.c_str(), now.c_str(),
                 d->facts["question"].as_string().c_str(), d->facts["because"].as_string().c_str());
   }
 }

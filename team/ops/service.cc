@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "team/fault/disk_fault.h"
 #include "team/sandbox/process_tree.h"
 
 #include <arpa/inet.h>

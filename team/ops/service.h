@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/result.h"
-#include "team/fault/disk_fault.h"
 #include "team/ops/crash_watch.h"
 #include "team/sandbox/sandbox.h"
 
@@ -14,6 +13,8 @@
 #include <vector>
 
 namespace team {
+
+class DiskFault;
 
 // How a product is served; words may hold {product} {data} {port}.
 struct ServeSpec {

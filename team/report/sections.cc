@@ -149,15 +149,10 @@ std::string decisions_section(const RunState& state) {
   std::string out = "<div class=two><div><h2>Decisions</h2>";
   for (const Entity* d : state.all("decision")) {
     out += "<p><b>" + escape_html(d->id) + "</b> " + esc(d->facts["question"]);
-    if (d->facts.has("because")) {
-      const bool open = d->state == "revisited";
-      const bool kept = d->facts["was"] == d->facts["choice"];
-      out += std::string(" <span class='pill warn'>") +
-             (open   ? "open again: "
-              : kept ? "reopened and kept: "
-                     : "reopened and changed: ") +
-             esc(d->facts["because"]) + "</span>";
-      if (!open && !kept) out += "<br><del>" + esc(d->facts["was"]) + "</del>";
+    if (const std::string now = revisited_as(*d); !now.empty()) {
+      out += " <span class='pill warn'>" + (now == "open again" ? now : "reopened and " + now) +
+             ": " + esc(d->facts["because"]) + "</span>";
+      if (now == "changed") out += "<br><del>" + esc(d->facts["was"]) + "</del>";
     }
     out += "<br>" + esc(d->facts["choice"]) + " <small>of " + join_html(d->facts["options"]) +
            "; " + esc(d->facts["why"]) + "; reopens when " + esc(d->facts["trigger"]) +

@@ -266,6 +266,12 @@ std::string format_percent(f64 ratio) {
   return text;
 }
 
+std::string revisited_as(const Entity& decision) {
+  if (!decision.facts.has("because")) return "";
+  if (decision.state == "revisited") return "open again";
+  return decision.facts["was"] == decision.facts["choice"] ? "kept" : "changed";
+}
+
 std::string format_operation(const Json& operation) {
   char text[200];
   std::snprintf(text, sizeof text,

@@ -21,6 +21,10 @@ struct StoryLine {
 // `state` is the fold up to and with this event. nullopt: not worth a line.
 std::optional<StoryLine> tell(const Event& event, const RunState& state);
 
+// What became of a decision that production reopened: "open again", "kept", "changed"; "" for
+// others.
+std::string revisited_as(const Entity& decision);
+
 // "1520 answers, 0 errors, p50 0.31 ms, ...": what the monitor of a deployment saw, in one line.
 std::string format_operation(const base::Json& operation);
 std::string format_percent(f64 ratio);  // 0.123 -> "+12 %"
