@@ -188,6 +188,7 @@ struct TinyDraft {
       rank = 32, vocab = 96;
   std::vector<i32> target_layers = {0, 1};
   bool sample_from_anchor = true;
+  const TensorView* embedding = nullptr;  // the target's, for programs that do not share it
 };
 
 inline std::string random_draft_file(const TinyDraft& s, u64 seed) {
@@ -196,6 +197,9 @@ inline std::string random_draft_file(const TinyDraft& s, u64 seed) {
     writer.set_u32("dflash." + std::string(key), value);
   };
   writer.set_text("general.architecture", "dflash");
+  writer.set_text("tokenizer.ggml.model", "none");
+  set("vocab_size", s.vocab);
+  set("context_length", 1024);
   set("embedding_length", s.hidden);
   set("block_count", s.layers);
   set("attention.head_count", s.heads);
@@ -204,6 +208,7 @@ inline std::string random_draft_file(const TinyDraft& s, u64 seed) {
   set("attention.value_length", s.head_dim);
   set("feed_forward_length", s.ffn);
   set("block_size", s.block);
+  writer.set_f32("dflash.attention.layer_norm_rms_epsilon", 1e-5f);
   writer.set_i32s("dflash.target_layers", s.target_layers);
   writer.set_bool("dflash.sample_from_anchor", s.sample_from_anchor);
   writer.set_u32("tokenizer.ggml.mask_token_id", 94);
@@ -214,6 +219,10 @@ inline std::string random_draft_file(const TinyDraft& s, u64 seed) {
   auto norm = [&](const std::string& name, u64 width) {
     tensors.add(name, DType::kF32, {width}, 0.3f, 1);
   };
+  if (s.embedding != nullptr) {
+    writer.add_tensor("token_embd.weight", s.embedding->type, s.embedding->shape,
+                      s.embedding->bytes);
+  }
   matrix("fc.weight", s.hidden, s.hidden * s.target_layers.size());
   norm("enc.output_norm.weight", s.hidden);
   norm("output_norm.weight", s.hidden);

@@ -156,6 +156,7 @@ void DSparkDrafter::reserve(const Capacity& cap, i32 slots) {
   const i32 vocab = target_.info().vocab;
   head_stride_ = (vocab + 15) / 16 * 16;
   logits_ = AlignedArray<f32>(static_cast<u64>(slots_ * c.block * head_stride_));
+  confidences_.resize(static_cast<size_t>(slots_ * c.block));
   bias_ = AlignedArray<f32>(static_cast<u64>(head_stride_));
   pending_.resize(static_cast<size_t>(rows_max_));
   pending_count_ = 0;
@@ -430,13 +431,12 @@ f32 DSparkDrafter::confidence(const f32* state, const f32* embedding) const {
 // Slot after slot. Rank 0 decides; the others help with the bias.
 void DSparkDrafter::chain(i32 rank) {
   const DSparkConfig& c = config_;
-  const i32 first_slot = c.sample_from_anchor ? 0 : 1;
   for (i32 t = 0; t < static_cast<i32>(tasks_.size()); ++t) {
     DraftTask& task = tasks_[static_cast<size_t>(t)];
     const i64 start = static_cast<i64>(task.history.size()) - 1;
     if (rank == 0) task.count = 0;
     for (i32 n = 0; n < std::min(task.limit, longest()); ++n) {
-      const i64 row = static_cast<i64>(t) * c.block + first_slot + n;
+      const i64 row = row_of(t, n);
       f32* logits = logits_.data() + row * head_stride_;
       if (c.markov_rank > 0) {
         if (rank == 0) {
@@ -456,6 +456,7 @@ void DSparkDrafter::chain(i32 rank) {
       }
       if (rank == 0) {
         const f32 sure = confidence(normed_.row(static_cast<i32>(row)), markov_rows_.row(0));
+        confidences_[static_cast<size_t>(row)] = sure;
         const bool keep = task.count == n && sure >= options_.confidence_min;
         task.tokens[n] = sampler_.sample(logits, *task.sampling, start + n + 1, {}, {});
         if (keep) ++task.count;

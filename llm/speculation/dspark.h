@@ -60,6 +60,14 @@ class DSparkDrafter : public Drafter {
   void reserve(const Capacity& capacity, i32 slots) override;
   void propose(std::span<DraftTask> tasks, const i32* table, i32 pages_per_slot) override;
   void observe(const Step& step) override;
+  // What the last propose() made of guess n of a task (not past its limit): the model's vocabulary
+  // of logits, bias included, and the confidence. For comparing with others.
+  const f32* logits(i32 task, i32 n) const {
+    return logits_.data() + row_of(task, n) * head_stride_;
+  }
+  f32 confidence_of(i32 task, i32 n) const {
+    return confidences_[static_cast<size_t>(row_of(task, n))];
+  }
 
  private:
   struct Layer {
@@ -82,6 +90,9 @@ class DSparkDrafter : public Drafter {
   void store(i32 index, i32 page, i32 lane, i32 row);
   void copy_tail_page(i32 task);
   void multiply(const PackedMatrix& m, const ActRows& x, i32 rows, f32* out, i32 rank);
+  i64 row_of(i32 task, i32 n) const {
+    return static_cast<i64>(task) * config_.block + (config_.sample_from_anchor ? 0 : 1) + n;
+  }
   f32 confidence(const f32* state, const f32* embedding) const;
   u8* page(AlignedBytes& bytes, i64 head_bytes, i32 index, i32 page, i32 head);
 
@@ -108,6 +119,7 @@ class DSparkDrafter : public Drafter {
   std::vector<Place> pending_;  // where the first pending_count_ rows of features_ belong
   i32 pending_count_ = 0;
   ActRows features_, context_, normed_, attended_, hidden_, markov_rows_;
+  std::vector<f32> confidences_;  // one a row
   std::vector<AlignedArray<f32>> scores_;
   std::vector<AlignedArray<u16>> halves_;
   RopeAngles angles_;

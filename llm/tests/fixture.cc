@@ -1,11 +1,15 @@
 // Fixtures for parity tests. FILE is a GGUF file or a Hugging Face folder.
 //   llm_fixture write KIND FILE TYPE SEED   a small random model: llama, llama-linear, llama-yarn,
 //                                           llama-divided, glm or glm-mtp
+//   llm_fixture draft TARGET FILE anchor|shifted SEED   a small random DSpark draft for it
 //   llm_fixture logits FILE exact|fast TOKEN...   logits of every token, raw f32
 //   llm_fixture trace FILE TOKEN...      the input of every layer [layer][token][hidden], raw f32
 //   llm_fixture selected FILE TOKEN...   for each layer, the positions that each token attends to
 //   llm_fixture mtp FILE TOKEN...        final states, then logits of the multi-token prediction
 //                                        layer, of every token but the last
+//   llm_fixture dspark TARGET DRAFT TOKEN...   what the draft reads at every token but the last,
+//   then
+//                                        [guess][vocab] logits, then [guess] confidences, raw f32
 //   llm_fixture tokens FILE              token ids of each input line (JSON strings)
 //   llm_fixture blocks TYPE              values of the blocks on standard input, raw f32
 //   llm_fixture quantize TYPE            blocks of the values on standard input
@@ -15,6 +19,7 @@
 #include "llm/model/glm.h"
 #include "llm/model/llama.h"
 #include "llm/model/testing.h"
+#include "llm/speculation/dspark.h"
 #include "llm/tokenizer/tokenizer.h"
 
 #include <cstdio>
@@ -154,6 +159,51 @@ base::Status print_mtp(char** argv) {
   return {};
 }
 
+base::Status write_draft(char** argv) {
+  const auto target = TRY(Gguf::open(argv[2]));
+  TinyDraft draft;
+  draft.sample_from_anchor = std::strcmp(argv[4], "anchor") == 0;
+  draft.embedding = target->find("token_embd.weight");
+  return base::write_file(argv[3], random_draft_file(draft, std::strtoull(argv[5], nullptr, 10)));
+}
+
+base::Status print_dspark(char** argv) {
+  const auto opened = TRY(open_model(argv[2], Precision::kExact));
+  Model& model = *opened->model;
+  const auto draft = TRY(Gguf::open(argv[3]));
+  const DSparkConfig config = TRY(dspark_config(*draft, std::nullopt));
+  const auto drafter =
+      TRY(DSparkDrafter::load(*draft, config, &model, {.precision = Precision::kExact}));
+  const auto tokens = tokens_from(argv + 4);
+  const i32 known = static_cast<i32>(tokens.size()) - 1;
+  const i32 pages = (known + config.block) / kPageTokens + 1;
+  const Capacity capacity{.pages = pages, .rows = known, .context = pages * kPageTokens};
+  model.reserve(capacity);
+  drafter->reserve(capacity, 1);
+  std::vector<BatchRow> rows;
+  std::vector<i32> table;
+  for (i32 t = 0; t < known; ++t) rows.push_back({tokens[static_cast<size_t>(t)], t, 0, false});
+  for (i32 p = 0; p < pages; ++p) table.push_back(p);
+  const Step step{rows.data(), known, table.data(), pages};
+  model.forward(step);
+  drafter->observe(step);
+  const size_t width = config.target_layers.size() * static_cast<size_t>(model.info().hidden);
+  for (i32 t = 0; t < known; ++t) print_floats(model.captured(t), width);
+  SamplingParams greedy;
+  greedy.temperature = 0;
+  std::vector<i32> guesses(static_cast<size_t>(config.block));
+  DraftTask task{0, tokens, &greedy, drafter->longest(), guesses.data(), 0};
+  drafter->propose({&task, 1}, table.data(), pages);
+  for (i32 n = 0; n < drafter->longest(); ++n) {
+    print_floats(drafter->logits(0, n), static_cast<size_t>(model.info().vocab));
+  }
+  for (i32 n = 0; n < drafter->longest(); ++n) {
+    const f32 sure = drafter->confidence_of(0, n);
+    print_floats(&sure, 1);
+  }
+  return {};
+}
+
 base::Status print_tokens(char** argv) {
   const auto gguf = TRY(open_model_file(argv[2]));
   const auto tokenizer = TRY(Tokenizer::from_gguf(*gguf));
@@ -198,6 +248,8 @@ int main(int argc, char** argv) {
   if (what == "logits" && argc > 4) done = llm::print_logits(argv);
   if (what == "trace" && argc > 3) done = llm::print_trace(argv);
   if (what == "selected" && argc > 3) done = llm::print_selected(argv);
+  if (what == "draft" && argc == 6) done = llm::write_draft(argv);
+  if (what == "dspark" && argc > 5) done = llm::print_dspark(argv);
   if (what == "mtp" && argc > 3) done = llm::print_mtp(argv);
   if (what == "tokens") done = llm::print_tokens(argv);
   if (what == "blocks") done = llm::print_blocks(argv);

@@ -117,24 +117,43 @@ class Model:
         self.lib.llama.llama_get_memory.argtypes = [ctypes.c_void_p]
         fn(self.lib.llama.llama_get_memory(self.ctx), True)
 
-    def decode(self, tokens, start=0, every=True, states=None):
+    def decode(self, tokens, start=0, every=True, states=None, rows=None):
         """Runs the tokens at positions start...; logits with `every`, else of the last only. `states`: bytes
-        of a float vector beside each token, for multi-token prediction."""
-        n = len(tokens)
-        token = (ctypes.c_int32 * n)(*tokens)
+        of a float vector beside each token, for multi-token prediction; without tokens, `rows` such vectors, which
+        a draft takes into its cache."""
+        n = rows if tokens is None else len(tokens)
+        token = (ctypes.c_int32 * n)(*tokens) if tokens is not None else None
         pos = (ctypes.c_int32 * n)(*range(start, start + n))
         n_seq = (ctypes.c_int32 * n)(*([1] * n))
         seq = (ctypes.c_int32 * 1)(0)
         seqs = (ctypes.c_void_p * n)(*([ctypes.addressof(seq)] * n))
         flags = (ctypes.c_int8 * n)(*[1 if every or i == n - 1 else 0 for i in range(n)])
         embd = ctypes.create_string_buffer(states, len(states)) if states else None
-        batch = Batch(n, ctypes.addressof(token), ctypes.addressof(embd) if states else None, ctypes.addressof(pos),
-                      ctypes.addressof(n_seq), ctypes.addressof(seqs), ctypes.addressof(flags))
+        batch = Batch(n, ctypes.addressof(token) if token else None, ctypes.addressof(embd) if embd else None,
+                      ctypes.addressof(pos), ctypes.addressof(n_seq), ctypes.addressof(seqs), ctypes.addressof(flags))
         fn = self.lib.llama.llama_decode
         fn.argtypes = [ctypes.c_void_p, Batch]
         code = fn(self.ctx, batch)
         if code != 0:
             raise RuntimeError("llama_decode returned %d" % code)
+
+    def draft(self, features, rows, block):
+        """A DSpark draft's pass over a block of tokens after `rows` positions with these features (bytes). It is a
+        dflash file; slot k's logits are then logits(k), its confidence confidence(k)."""
+        llama = self.lib.llama
+        llama.llama_set_causal_attn.argtypes = [ctypes.c_void_p, ctypes.c_bool]
+        llama.llama_set_causal_attn(self.ctx, False)
+        fn = llama._Z26llama_set_embeddings_nextnP13llama_contextbb
+        fn.argtypes = [ctypes.c_void_p, ctypes.c_bool, ctypes.c_bool]
+        fn(self.ctx, True, False)
+        self.decode(None, states=features, rows=rows)
+        self.decode(block, start=rows)
+
+    def confidence(self, i):
+        fn = self.lib.llama._Z30llama_get_embeddings_nextn_ithP13llama_contexti
+        fn.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+        fn.restype = ctypes.POINTER(ctypes.c_float)
+        return fn(self.ctx, i)[0]
 
     def logits(self, i):
         fn = self.lib.llama.llama_get_logits_ith

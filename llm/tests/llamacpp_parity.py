@@ -96,6 +96,28 @@ def mtp(library, folder):
     check("mtp layer", worst <= 2e-5, "largest difference %.2e" % worst)
 
 
+def dspark(library, folder):
+    """One round after 29 tokens. The peer chains by its own best tokens, so a wrong one shows in all later slots."""
+    rng, target, vocab, width, block, mask = random.Random(6), folder / "target.gguf", 96, 128, 6, 94
+    run("write", "llama", target, "f32", 4)
+    for layout, unused in [("anchor", 0), ("shifted", 1)]:
+        for seed in (1, 2):
+            path, count = folder / (layout + str(seed) + ".gguf"), 29
+            run("draft", target, path, layout, seed)
+            tokens = [rng.randrange(vocab - 2) for _ in range(count + 1)]
+            mine = run("dspark", target, path, *tokens)
+            features, floats = mine[:4 * count * width], array.array("f")
+            floats.frombytes(mine[len(features):])
+            guesses = block - unused
+            peer = llamacpp.Model(library, path, context=64, exact=True)
+            peer.draft(features, count, tokens[-1:] + [mask] * (block - 1))
+            worst = max(abs(peer.logits(n + unused)[k] - floats[n * vocab + k])
+                        for n in range(guesses) for k in range(vocab))
+            sure = max(abs(peer.confidence(n + unused) - floats[guesses * vocab + n]) for n in range(guesses))
+            check("dspark %s seed %d" % (layout, seed), worst <= 2e-5 and sure <= 2e-5 and
+                  len(floats) == guesses * (vocab + 1), "largest difference %.2e, of confidences %.2e" % (worst, sure))
+
+
 def logits(library, folder):
     rng = random.Random(2)
     for kind, vocab, count in [("llama", 96, 40), ("llama-linear", 96, 40), ("llama-yarn", 96, 40),
@@ -142,6 +164,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         logits(library, pathlib.Path(folder))
         mtp(library, pathlib.Path(folder))
+        dspark(library, pathlib.Path(folder))
     model = subprocess.run([str(ROOT / "llm" / "tests" / "fetch_smollm2.sh")], check=True, stdout=subprocess.PIPE,
                            text=True).stdout.strip()
     tokens(library, model)
