@@ -68,8 +68,7 @@ void TableCursor::close() {
   index_ = nullptr;
 }
 
-bool TableCursor::load_index_record(Cx& cx) {
-  if (index_known_) return true;
+bool TableCursor::load_index_record_slow(Cx& cx) {
   ByteView payload;
   if (index_cursor_.restore() != Hit::kRow || index_cursor_.payload(&payload) != Hit::kRow) {
     cx.fail(rc::kCorrupt, "database disk image is malformed");
@@ -80,9 +79,8 @@ bool TableCursor::load_index_record(Cx& cx) {
   return true;
 }
 
-bool TableCursor::load_record(Cx& cx) {
-  if (record_known_) return true;
-  if (!find_row(cx)) return false;
+bool TableCursor::load_record_slow(Cx& cx) {
+  if (!row_found_ && !find_row(cx)) return false;
   ByteView payload;
   if (cursor_.restore() != Hit::kRow || cursor_.payload(&payload) != Hit::kRow) {
     cx.fail(rc::kCorrupt, "database disk image is malformed");
@@ -161,17 +159,10 @@ i64 TableCursor::rowid() {
     return cursor_.rowid();
   }
   if (row_found_) return cursor_.rowid();
-  // The rowid is the last column of the index record.
   ByteView payload;
-  if (!index_known_) {
-    if (index_cursor_.restore() != Hit::kRow || index_cursor_.payload(&payload) != Hit::kRow)
-      return 0;
-    index_record_.reset(base::as_text(payload));
-    index_known_ = true;
-  }
-  Value value;
-  index_record_.column(static_cast<int>(index_->columns.size()) - 1, value);
-  return value.to_integer();
+  if (index_cursor_.restore() != Hit::kRow || index_cursor_.payload(&payload) != Hit::kRow)
+    return 0;
+  return last_integer(base::as_text(payload));
 }
 
 }  // namespace db

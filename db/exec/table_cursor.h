@@ -67,8 +67,11 @@ class TableCursor {
 
  private:
   void prepare(Cx& cx);
-  bool load_record(Cx& cx);
-  bool load_index_record(Cx& cx);
+  // The records under the cursors, read when first asked for. False: failed.
+  bool load_record(Cx& cx) { return record_known_ || load_record_slow(cx); }
+  bool load_index_record(Cx& cx) { return index_known_ || load_index_record_slow(cx); }
+  bool load_record_slow(Cx& cx);
+  bool load_index_record_slow(Cx& cx);
 
   const Table* table_ = nullptr;
   const Index* index_ = nullptr;

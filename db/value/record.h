@@ -198,7 +198,7 @@ class RecordView {
   void start();
   bool parse_to(int index);
   bool parse_more(int index);
-  void grow();
+  void grow(int parsed);
 
   static constexpr int kInline = 24;
   const u8* data_ = nullptr;
@@ -228,6 +228,9 @@ int compare_record(std::string_view record, std::span<const Value> key, const Ke
 int compare_records(std::string_view a, std::string_view b, const KeyInfo& info);
 // Order of two unpacked keys; the shorter one decides how far.
 int compare_keys(std::span<const Value> a, std::span<const Value> b, const KeyInfo& info);
+// The last column of a record that ends in an integer, as those of an index end in the rowid: found
+// from behind. 0 for other records.
+i64 last_integer(std::string_view record);
 // All columns of a record as borrowed values, appended to `out`.
 bool decode_record(std::string_view record, std::vector<Value>& out,
                    Encoding encoding = Encoding::kUtf8);
