@@ -119,12 +119,7 @@ bool TableCursor::find_row(Cx& cx) {
 }
 
 void TableCursor::column(int column, Value& out, Cx& cx) {
-  if (epoch_ != cx.session.write_epoch) {
-    // Somebody wrote meanwhile: views into pages are not good any more.
-    epoch_ = cx.session.write_epoch;
-    record_known_ = index_known_ = false;
-    row_found_ = index_ == nullptr;
-  }
+  refresh(cx);
   const Column& definition = table_->columns[static_cast<size_t>(column)];
   if (column == table_->rowid_column) {
     out.set_integer(rowid());
@@ -150,6 +145,31 @@ void TableCursor::column(int column, Value& out, Cx& cx) {
   }
   if (definition.affinity == Affinity::kReal && out.is_integer()) {
     out.set_real(static_cast<f64>(out.raw_integer()));
+  }
+}
+
+void TableCursor::columns(std::span<const ColumnPick> picks, Value* out, Cx& cx) {
+  refresh(cx);
+  ByteView payload;
+  const bool found = row_found_ || find_row(cx);
+  if (!found || cursor_.restore() != Hit::kRow || cursor_.payload(&payload) != Hit::kRow) {
+    cx.fail(rc::kCorrupt, "database disk image is malformed");
+    for (const ColumnPick& pick : picks) out[pick.out].set_null();
+    return;
+  }
+  RecordWalk walk(base::as_text(payload));
+  int at = 0;
+  for (const ColumnPick& pick : picks) {
+    for (; at < pick.record_at; ++at) walk.skip();
+    ++at;
+    Value& to = out[pick.out];
+    if (!walk.next(to)) {
+      to = table_->columns[static_cast<size_t>(pick.column)].added_default;
+      continue;
+    }
+    if (pick.is_real && to.is_integer()) to.set_real(static_cast<f64>(to.raw_integer()));
+    if (cx.session.encoding != Encoding::kUtf8) [[unlikely]]
+      text_from_stored(to, cx.session.encoding);
   }
 }
 
