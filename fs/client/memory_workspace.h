@@ -1,7 +1,7 @@
 // A workspace that lives in memory alone: `agentfs mount --memory`. It is the floor that benchmarks
 // compare with (what FUSE and the serialiser cost by themselves) and what mount tests run on
-// quickly. Nothing survives the process. Bytes that were overwritten or deleted go when as much again
-// has been written as is in use, and at least 64 MiB.
+// quickly. Nothing survives the process. Bytes that were overwritten or deleted go when as much
+// again has been written as is in use, and at least 64 MiB.
 #pragma once
 
 #include "fs/store/store.h"
