@@ -62,10 +62,10 @@ class RowDecoder {
 std::unique_ptr<BatchSource> make_scan(const JoinLevel& level, const ColumnRefs& wanted,
                                        bool first);
 // A level after `input`. `wanted`: columns of this and earlier items that its filters and
-// everything behind it read.
+// everything behind it read. `expected`: rows that the input gives, as planned.
 std::unique_ptr<BatchSource> make_join_level(const JoinLevel& level,
                                              std::unique_ptr<BatchSource> input,
-                                             const ColumnRefs& wanted);
+                                             const ColumnRefs& wanted, f64 expected);
 std::unique_ptr<BatchSource> make_pipeline(const JoinPlan& plan, const ColumnRefs& wanted);
 
 void add_columns(Batch& batch, const ColumnRefs& wanted);
