@@ -23,7 +23,14 @@ DmlExecution::DmlExecution(const DmlPlan& plan, Cx& cx) : plan_(plan), writer_(*
   }
   in_place_ = fits_in_place(cx);
   returning_width_ = plan.returning.size();
-  if (plan.kind == sql::StatementKind::kInsert) list_ungiven();
+  std::vector<bool> given(writer_.width());
+  for (int at : plan.targets) {
+    if (at >= 0) given[static_cast<size_t>(at)] = true;
+  }
+  // Whatever rowid is chosen goes into its column.
+  if (const int rowid = writer_.table().rowid_column; rowid >= 0)
+    given[static_cast<size_t>(rowid)] = true;
+  gives_all_ = std::find(given.begin(), given.end(), false) == given.end();
 }
 
 int DmlExecution::step(Cx& cx) {
@@ -55,7 +62,6 @@ void DmlExecution::close(Cx& cx) {
   if (source_ != nullptr) source_->close(cx);
   returned_.clear();
   found_.clear();
-  for (Value& value : new_row_) value.set_null();  // parameters may take their buffers back
   ran_ = false;
 }
 
@@ -117,6 +123,227 @@ bool DmlExecution::return_row(const Value* row, Cx& cx) {
   }
   return !cx.failed();
 }
+
+// --- INSERT
+
+bool DmlExecution::run_insert(Cx& cx) {
+  if (plan_.source == nullptr) return insert_one(nullptr, cx);
+  const RowPlan& rows = *plan_.source;
+  size_t width = static_cast<size_t>(rows.width);
+  source_->open(cx);
+  // Row by row when nothing that a row brings about can change what the source gives next.
+  bool direct = triggers_ == nullptr && plan_.upserts.empty() &&
+                (rows.kind == RowKind::kValues ||
+                 (!plan_.source_reads_target && foreign_keys_ == nullptr && !plan_.has_returning));
+  if (direct) {
+    while (source_->next(cx)) {
+      if (!insert_one(source_->row(), cx)) {
+        source_->close(cx);
+        return false;
+      }
+    }
+    source_->close(cx);
+    return !cx.failed();
+  }
+  found_.clear();
+  while (source_->next(cx)) {
+    for (size_t i = 0; i < width; ++i) {
+      found_.push_back(source_->row()[i]);
+      found_.back().keep();
+    }
+  }
+  source_->close(cx);
+  if (cx.failed()) return false;
+  for (size_t at = 0; at + width <= found_.size(); at += width) {
+    if (!cx.tick() || !insert_one(&found_[at], cx)) return false;
+  }
+  return true;
+}
+
+bool DmlExecution::choose_rowid(std::vector<Value>& row, bool given, Cx& cx) {
+  const Table& table = writer_.table();
+  if (table.without_rowid || plan_.is_view) return true;
+  Value& rowid = row[writer_.width()];
+  if (given && !rowid.is_null()) {
+    apply_affinity(rowid, Affinity::kInteger);
+    if (!rowid.is_integer()) {
+      cx.fail(rc::kMismatch, "datatype mismatch");
+      return false;
+    }
+    if (table.autoincrement) return note_autoincrement(rowid.raw_integer());
+    return true;
+  }
+  i64 next = 0;
+  if (table.autoincrement) {
+    if (!next_autoincrement(&next, cx)) return false;
+  } else {
+    next = writer_.new_rowid();
+    if (next == 0 && cx.failed()) return false;
+  }
+  rowid.set_integer(next);
+  return true;
+}
+
+bool DmlExecution::insert_one(const Value* source, Cx& cx) {
+  const Table& table = writer_.table();
+  size_t width = writer_.width();
+  std::vector<Value>& row = row_values_;
+  if (source != nullptr && gives_all_) {
+    row.resize(width + 1);
+    row[width].set_null();
+  } else {
+    row.assign(width + 1, Value());
+  }
+  bool rowid_given = false;
+  if (source == nullptr || plan_.targets.size() < width) {
+    for (size_t i = 0; i < width; ++i) {
+      if (plan_.defaults[i] != nullptr) eval(plan_.defaults[i], cx, row[i]);
+    }
+  }
+  if (source != nullptr) {
+    for (u32 i = 0; i < plan_.targets.size(); ++i) {
+      int at = plan_.targets[i];
+      if (at == kRowid || at == table.rowid_column) {
+        row[width] = source[i];
+        rowid_given = true;
+      }
+      if (at >= 0) row[static_cast<size_t>(at)] = source[i];
+    }
+  } else if (table.rowid_column >= 0) {
+    row[width] = row[static_cast<size_t>(table.rowid_column)];
+  }
+  if (cx.failed()) return false;
+  bool skip = false;
+  if (triggers_ != nullptr && plan_.write->has_insert_triggers) {
+    // BEFORE triggers see -1 as a rowid that is not chosen yet.
+    std::vector<Value> shown = row;
+    if (shown[width].is_null()) shown[width].set_integer(-1);
+    if (table.rowid_column >= 0) shown[static_cast<size_t>(table.rowid_column)] = shown[width];
+    if (plan_.is_view) {
+      if (!fire(TriggerEvent::kInsert, TriggerTime::kInsteadOf, nullptr, shown.data(), nullptr,
+                &skip)) {
+        return false;
+      }
+      if (skip) return true;
+      count_change(18, shown.data(), cx);
+      return return_row(shown.data(), cx);
+    }
+    for (size_t i = 0; i < width; ++i) apply_affinity(shown[i], table.columns[i].affinity);
+    if (!fire(TriggerEvent::kInsert, TriggerTime::kBefore, nullptr, shown.data(), nullptr, &skip)) {
+      return false;
+    }
+    if (skip) return true;
+    row = std::vector<Value>(row);
+  }
+  std::vector<Value> mine = std::move(row);  // nested statements use row_values_ of their own
+  const bool rowid_is_free = mine[width].is_null() && !table.autoincrement;
+  if (!choose_rowid(mine, rowid_given, cx)) return false;
+  writer_.complete(mine.data());
+  if (cx.failed()) return false;
+  Written checked = writer_.check(mine.data(), action_, &plan_.defaults);
+  if (checked == Written::kFailed) return writer_failed();
+  if (checked == Written::kSkipped) return true;
+  if (!resolve(mine, nullptr, action_, rowid_is_free, cx, &skip)) return false;
+  if (skip) return true;
+  if (table.kind == TableKind::kVirtual) {
+    std::vector<Value> args(2);
+    args.insert(args.end(), mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(width));
+    if (rowid_given) args[1] = mine[width];
+    auto made = table.virtual_table->update(args);
+    if (!made.ok()) {
+      cx.fail(made.error());
+      return false;
+    }
+    mine[width].set_integer(made.value());
+  } else if (!writer_.insert(mine.data())) {
+    return writer_failed();
+  }
+  if (!table.without_rowid) cx.session.last_insert_rowid = mine[width].raw_integer();
+  if (foreign_keys_ != nullptr && !foreign_keys_->after_insert(mine.data())) return false;
+  count_change(18, mine.data(), cx);
+  if (triggers_ != nullptr &&
+      !fire(TriggerEvent::kInsert, TriggerTime::kAfter, nullptr, mine.data(), nullptr, &skip)) {
+    return false;
+  }
+  bool returned = return_row(mine.data(), cx);
+  row_values_ = std::move(mine);
+  return returned;
+}
+
+// Clears the way for a row, or says that it is to be skipped.
+bool DmlExecution::resolve(std::vector<Value>& row, const Value* old_row, ConflictAction action,
+                           bool rowid_is_free, Cx& cx, bool* skip) {
+  if (writer_.table().kind == TableKind::kVirtual || !writer_.can_conflict(rowid_is_free))
+    return true;
+  std::vector<Conflict> conflicts;
+  if (!writer_.find_conflicts(row.data(), old_row, action, rowid_is_free, &conflicts)) return false;
+  if (conflicts.empty()) return true;
+  if (old_row == nullptr && !plan_.upserts.empty()) {
+    bool handled = false;
+    if (!upsert(conflicts, row, cx, &handled)) return false;
+    if (handled) {
+      *skip = true;
+      return true;
+    }
+  }
+  if (conflicts[0].action == ConflictAction::kIgnore) {
+    *skip = true;
+    return true;
+  }
+  if (conflicts[0].action != ConflictAction::kReplace) {
+    writer_.fail_conflict(conflicts[0]);
+    return writer_failed();
+  }
+  for (Conflict& conflict : conflicts) {
+    // An earlier deletion may have removed this one too.
+    Value key = conflict.row.back();
+    std::vector<Value> again;
+    const Value* find = &key;
+    std::vector<Value> primary;
+    if (writer_.table().without_rowid) {
+      const Index& index = *writer_.table().primary;
+      for (int i = 0; i < index.key_columns; ++i) {
+        primary.push_back(
+            conflict.row[static_cast<size_t>(index.columns[static_cast<size_t>(i)].column)]);
+      }
+      find = primary.data();
+    }
+    if (!writer_.read(find, &again)) {
+      if (cx.failed()) return false;
+      continue;
+    }
+    if (!delete_one(again, cx, false, cx.session.recursive_triggers)) return false;
+  }
+  return true;
+}
+
+bool DmlExecution::upsert(const std::vector<Conflict>& conflicts, std::vector<Value>& row, Cx& cx,
+                          bool* handled) {
+  for (const UpsertPlan* one : plan_.upserts) {
+    const Conflict* match = nullptr;
+    for (const Conflict& conflict : conflicts) {
+      if (one->any_target || conflict.index == one->index) {
+        match = &conflict;
+        break;
+      }
+    }
+    if (match == nullptr) continue;
+    *handled = true;
+    if (one->do_nothing) return true;
+    std::vector<Value> old_row = match->row;
+    Slot& target = cx.slots[static_cast<size_t>(plan_.target_slot)];
+    target.row = old_row.data();
+    target.map = nullptr;
+    Slot& excluded = cx.slots[static_cast<size_t>(plan_.excluded_slot)];
+    excluded.row = row.data();
+    excluded.map = nullptr;
+    if (one->where != nullptr && eval_truth(one->where, cx) != 1) return !cx.failed();
+    return update_one(old_row, nullptr, one->columns, one->values, ConflictAction::kDefault, cx);
+  }
+  return true;
+}
+
+// --- UPDATE and DELETE
 
 bool DmlExecution::collect(Cx& cx) {
   found_.clear();

@@ -3,11 +3,12 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "llm/cli/ablation.h"
-#include "llm/kernels/aligned.h"
+#include "llm/cli/memory_read.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace llm {
 namespace {
@@ -38,7 +39,29 @@ struct StepBench {
   }
 };
 
-base::Json bench_steps(Model* model, i32 prompt, i32 repeats, bool cpu) {
+// What memory allows, read in turn with the steps, so that a busy moment hits all alike.
+struct Roofline {
+  MemoryReader again, uncached;
+  std::vector<f64> again_gb_per_s, uncached_gb_per_s;
+
+  explicit Roofline(Model* model)
+      : again(&model->crew(), model->info().step_weight_bytes),
+        uncached(&model->crew(), uncached_bytes()) {}
+  void measure() {
+    uncached_gb_per_s.push_back(uncached.read_gb_per_s());
+    again.read_gb_per_s();  // as after a step of the same size
+    again_gb_per_s.push_back(again.read_gb_per_s());
+  }
+  void report(base::Json* out) const {
+    const f64 decode = (*out)["decode_read_gb_per_s"].as_double();
+    out->set("read_again_limit_gb_per_s", median(again_gb_per_s));
+    out->set("memory_read_limit_gb_per_s", median(uncached_gb_per_s));
+    out->set("decode_share_of_read_again_limit", decode / median(again_gb_per_s));
+    out->set("decode_share_of_memory_limit", decode / median(uncached_gb_per_s));
+  }
+};
+
+base::Json bench_steps(Model* model, i32 prompt, i32 repeats, bool cpu, Roofline* roofline) {
   const i32 pages = prompt / kPageTokens + 4;
   model->reserve(
       {.pages = pages, .rows = std::max(prompt, 16), .logit_rows = 16, .context = prompt + 32});
@@ -47,8 +70,9 @@ base::Json bench_steps(Model* model, i32 prompt, i32 repeats, bool cpu) {
   bench.step_ms(prompt, 0, 1);
   std::vector<f64> prefill;
   std::vector<std::vector<f64>> widths(4);
-  for (i32 round = 0; round < repeats;
-       ++round) {  // interleaved, so that a busy moment hits all alike
+  // Interleaved, so that a busy moment hits all alike.
+  for (i32 round = 0; round < repeats; ++round) {
+    if (roofline != nullptr) roofline->measure();
     prefill.push_back(bench.step_ms(prompt, 0, 1));
     for (size_t w = 0; w < widths.size(); ++w)
       widths[w].push_back(bench.step_ms(1 << w, prompt, 1 << w));
@@ -62,33 +86,8 @@ base::Json bench_steps(Model* model, i32 prompt, i32 repeats, bool cpu) {
     out.set("ms_at_width_" + std::to_string(1 << w), median(widths[w]));
     out.set("steps_at_width_" + std::to_string(1 << w), median(widths[w]) / one);
   }
+  if (roofline != nullptr) roofline->report(&out);
   return out;
-}
-
-// What the crew reads of a buffer far larger than any cache, at best of a few passes.
-f64 memory_read_gb_per_s(Crew* crew, i32 repeats) {
-  constexpr u64 kBytes = 512ull << 20;
-  const AlignedArray<u64> buffer(kBytes / sizeof(u64));
-  std::vector<u64> sums(static_cast<size_t>(crew->size()) * 8);
-  f64 best = 0;
-  for (i32 pass = 0; pass < std::max(repeats, 3); ++pass) {
-    const i64 start = base::system_clock().monotonic_us();
-    auto read = [&](i32 thread) {
-      const u64 words = buffer.size();
-      const auto threads = static_cast<u64>(crew->size());
-      const u64 begin = words * static_cast<u64>(thread) / threads / 8 * 8;
-      const u64 end = words * static_cast<u64>(thread + 1) / threads / 8 * 8;
-      u64 sum[8] = {};
-      for (u64 i = begin; i < end; i += 8) {
-        for (u64 lane = 0; lane < 8; ++lane) sum[lane] += buffer[i + lane];
-      }
-      for (u64 lane = 0; lane < 8; ++lane) sums[static_cast<size_t>(thread) * 8] += sum[lane];
-    };
-    crew->run(read);
-    const auto us = static_cast<f64>(base::system_clock().monotonic_us() - start);
-    best = std::max(best, static_cast<f64>(kBytes) / us / 1e3);
-  }
-  return sums[0] == 0 ? best : 0;  // the buffer is zero; keeps the reads
 }
 
 }  // namespace
@@ -124,16 +123,13 @@ int run_bench(int argc, char** argv) {
   const base::Status opened = open_model(model, &session);
   if (!opened.ok()) return fail(opened.error());
   Model& m = *session.loaded.model;
-  base::Json out = bench_steps(&m, prompt, repeats, cpu);
+  std::optional<Roofline> limits;
+  if (roofline) limits.emplace(&m);
+  base::Json out = bench_steps(&m, prompt, repeats, cpu, limits ? &*limits : nullptr);
   out.set("kernels", best_kernels().name);
   out.set("ranks", model.ranks);
   out.set("threads_per_rank", m.crew().size());
   out.set("weight_bytes", m.info().weight_bytes);
-  if (roofline) {
-    const f64 limit = memory_read_gb_per_s(&m.crew(), repeats);
-    out.set("memory_read_limit_gb_per_s", limit);
-    out.set("decode_share_of_limit", out["decode_read_gb_per_s"].as_double() / limit);
-  }
   std::puts(out.dump_pretty().c_str());
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "llm/engine/grammar.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace llm {
 
@@ -57,6 +58,49 @@ Grammar::Symbol Grammar::repeat(Symbol item, i32 least, i32 most) {
   return rule({std::move(all)});
 }
 
+bool Grammar::prune() {
+  // A rule ends when one alternative has no symbol that does not; found by counting the symbols
+  // still in doubt in each alternative.
+  struct Place {
+    size_t rule, alternative;
+  };
+  std::vector<std::vector<Place>> users(rules_.size());
+  std::vector<std::vector<size_t>> doubts(rules_.size());
+  std::vector<bool> ends(rules_.size(), false);
+  std::vector<size_t> open;
+  const auto settle = [&](size_t rule) {
+    if (!ends[rule]) open.push_back(rule);
+    ends[rule] = true;
+  };
+  for (size_t r = 0; r < rules_.size(); ++r) {
+    for (size_t a = 0; a < rules_[r].size(); ++a) {
+      size_t rules = 0;
+      for (Symbol symbol : rules_[r][a]) {
+        if (symbol < 0) continue;
+        users[static_cast<size_t>(symbol)].push_back({r, a});
+        ++rules;
+      }
+      doubts[r].push_back(rules);
+      if (rules == 0) settle(r);
+    }
+  }
+  while (!open.empty()) {
+    const size_t known = open.back();
+    open.pop_back();
+    for (const Place& user : users[known]) {
+      if (--doubts[user.rule][user.alternative] == 0) settle(user.rule);
+    }
+  }
+  for (size_t r = 0; r < rules_.size(); ++r) {
+    std::vector<Sequence> kept;
+    for (size_t a = 0; a < rules_[r].size(); ++a) {
+      if (doubts[r][a] == 0) kept.push_back(std::move(rules_[r][a]));
+    }
+    rules_[r] = std::move(kept);
+  }
+  return ends[static_cast<size_t>(root_)];
+}
+
 GrammarMachine::GrammarMachine(Grammar grammar) : grammar_(std::move(grammar)) {}
 
 i32 GrammarMachine::push(Grammar::Symbol top, i32 below) {
@@ -66,30 +110,32 @@ i32 GrammarMachine::push(Grammar::Symbol top, i32 below) {
   return it->second;
 }
 
-void GrammarMachine::expand_into(i32 node, i32 depth, State* out) {
-  constexpr i32 kDeepest = 200;  // more would be left recursion
-  if (depth > kDeepest) return;
-  if (node == kDone || nodes_[static_cast<size_t>(node)].top < 0) {
-    out->push_back(node);
-    return;
+GrammarMachine::State GrammarMachine::expansion_of(i32 node) {
+  constexpr size_t kMost = 1 << 20;  // more would be left recursion
+  State out;
+  std::vector<i32> open{node};
+  std::unordered_set<i32> seen{node};
+  while (!open.empty() && seen.size() < kMost) {
+    const i32 next = open.back();
+    open.pop_back();
+    if (next == kDone || nodes_[static_cast<size_t>(next)].top < 0) {
+      out.push_back(next);
+      continue;
+    }
+    const Node at = nodes_[static_cast<size_t>(next)];
+    for (const Grammar::Sequence& alternative : grammar_.alternatives(at.top)) {
+      i32 stack = at.below;
+      for (size_t i = alternative.size(); i > 0; --i) stack = push(alternative[i - 1], stack);
+      if (seen.insert(stack).second) open.push_back(stack);
+    }
   }
-  const Node at = nodes_[static_cast<size_t>(node)];
-  for (const Grammar::Sequence& alternative : grammar_.alternatives(at.top)) {
-    i32 stack = at.below;
-    for (size_t i = alternative.size(); i > 0; --i) stack = push(alternative[i - 1], stack);
-    expand_into(stack, depth + 1, out);
-  }
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 const GrammarMachine::State& GrammarMachine::expand(i32 node) {
   const auto [it, added] = expanded_.emplace(node, State());
-  if (added) {
-    State found;
-    expand_into(node, 0, &found);
-    std::sort(found.begin(), found.end());
-    found.erase(std::unique(found.begin(), found.end()), found.end());
-    it->second = std::move(found);
-  }
+  if (added) it->second = expansion_of(node);
   return it->second;
 }
 

@@ -3,7 +3,8 @@
 //
 // The machine keeps the set of all stacks of symbols that could still derive the rest. Stacks share
 // their tails and are interned, so a state is a short list of numbers and equal states compare
-// equal. Grammars must not be left-recursive. Single-threaded.
+// equal. A rule may lead back to itself before it takes a byte, which adds nothing, but must not
+// do so with something behind it. Single-threaded.
 #pragma once
 
 #include "base/types.h"
@@ -37,7 +38,11 @@ class Grammar {
   Symbol repeat(Symbol item, i32 least, i32 most);
 
   void set_root(Symbol root) { root_ = root; }
+  // Drops alternatives that no text can ever complete, so that following the grammar cannot lead
+  // into a dead end. False: nothing is left of the root.
+  bool prune();
   Symbol root() const { return root_; }
+  size_t rule_count() const { return rules_.size(); }
   const std::vector<Sequence>& alternatives(Symbol rule) const {
     return rules_[static_cast<size_t>(rule)];
   }
@@ -73,7 +78,7 @@ class GrammarMachine {
   i32 push(Grammar::Symbol top, i32 below);
   // Replaces rules on top until every stack has a byte class on top or is empty.
   const State& expand(i32 node);
-  void expand_into(i32 node, i32 depth, State* out);
+  State expansion_of(i32 node);
 
   Grammar grammar_;
   std::vector<Node> nodes_;

@@ -51,6 +51,49 @@ TEST(SchemaGrammar, HonoursRequiredOptionalAndOrder) {
   EXPECT_NE(check(g, R"({"name":"x","age":1.5,"tags":["a"]})"), "");
 }
 
+TEST(SchemaGrammar, AliasesOfItselfCostNoTimeAndAddNothing) {
+  const Grammar g = schema(R"({"anyOf":[{"$ref":"#"},{"$ref":"#"},{"type":"null"}]})");
+  EXPECT_EQ(check(g, "null"), "");
+  EXPECT_NE(check(g, "1"), "");
+}
+
+TEST(SchemaGrammar, HundredsOfOptionalMembersMayAllBeLeftOut) {
+  Json members = Json::object();
+  for (int i = 0; i < 500; ++i) members.set("m" + std::to_string(i), Json::object());
+  const Grammar g =
+      grammar_for_schema(Json::object({{"type", "object"}, {"properties", members}})).value();
+  EXPECT_EQ(check(g, "{}"), "");
+  EXPECT_EQ(check(g, R"({"m499":1})"), "");
+}
+
+TEST(SchemaGrammar, RefusesWhatDoublesOrWhatNothingSatisfies) {
+  std::string doubling = "{}";
+  for (int i = 0; i < 40; ++i) doubling = R"({"type":["array","array"],"items":)" + doubling + "}";
+  EXPECT_FALSE(grammar_for_schema(Json::parse(doubling).value()).ok());
+  for (std::string_view text :
+       {R"({"$ref":"#"})", R"({"enum":[]})",
+        R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})"}) {
+    EXPECT_FALSE(grammar_for_schema(Json::parse(text).value()).ok()) << text;
+  }
+  // What cannot be completed is not begun.
+  const Grammar g = schema(R"({"type":"object","properties":{"a":{"enum":[]}}})");
+  EXPECT_EQ(check(g, "{}"), "");
+  EXPECT_EQ(check(g, R"({")"), "refused at 1");
+}
+
+TEST(CallGrammar, ReferencesLeadIntoTheirOwnSchema) {
+  const auto one = [](std::string_view type) {
+    return Json::parse(R"({"$ref":"#/$defs/t","$defs":{"t":{"type":")" + std::string(type) +
+                       "\"}}}")
+        .value();
+  };
+  const Grammar g =
+      grammar_for_calls({{"a:", one("null"), ""}, {"b:", one("boolean"), ""}}).value();
+  EXPECT_EQ(check(g, "a:null"), "");
+  EXPECT_EQ(check(g, "b:true"), "");
+  EXPECT_NE(check(g, "b:null"), "");
+}
+
 TEST(SchemaGrammar, FollowsChoicesTypesListsAndRecursion) {
   EXPECT_EQ(check(schema(R"({"anyOf":[{"type":"null"},{"const":7}]})"), "7"), "");
   EXPECT_EQ(check(schema(R"({"type":["string","null"]})"), "null"), "");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace llm {
 
@@ -17,11 +18,33 @@ namespace {
 // Builds rules bottom-up; rules of $refs are made once, so recursive schemas end.
 class Builder {
  public:
-  explicit Builder(const Json& root) : root_(root) { build_values(); }
+  Builder() { build_values(); }
 
-  Result<Symbol> value(const Json& schema, int depth = 0) {
+  // A whole schema; its $refs lead into itself.
+  Result<Symbol> schema(const Json& root) {
+    root_ = &root;
+    references_.clear();
+    return value(root, 0);
+  }
+  // The grammar with this root.
+  Result<Grammar> finish(Symbol root) {
+    grammar.set_root(root);
+    if (!grammar.prune()) {
+      return Error(ErrorCode::kInvalidArgument, "no value can satisfy the schema");
+    }
+    return std::move(grammar);
+  }
+
+  Symbol any_object() const { return any_object_; }
+  Grammar grammar;
+
+ private:
+  Result<Symbol> value(const Json& schema, int depth) {
     constexpr int kDeepest = 64;
+    constexpr size_t kRulesMost = 50'000;
     if (depth > kDeepest) return Error(ErrorCode::kUnsupported, "the schema is nested too deeply");
+    if (grammar.rule_count() > kRulesMost)
+      return Error(ErrorCode::kUnsupported, "the schema is too large; use a smaller one");
     if (schema.has("$ref")) return reference(schema["$ref"].as_string(), depth);
     if (schema.has("const")) return literals(Json::array({schema["const"]}));
     if (schema.has("enum")) return literals(schema["enum"]);
@@ -36,19 +59,13 @@ class Builder {
     if (type.is_array()) {
       std::vector<Sequence> alternatives;
       for (const Json& one : type.items()) {
-        Json narrowed = schema;
-        narrowed.set("type", one);
-        alternatives.push_back({TRY(value(narrowed, depth + 1))});
+        alternatives.push_back({TRY(typed(schema, one.as_string(), depth))});
       }
       return grammar.rule(std::move(alternatives));
     }
     return typed(schema, type.as_string(), depth);
   }
 
-  Symbol any_object() const { return any_object_; }
-  Grammar grammar;
-
- private:
   Result<Symbol> typed(const Json& schema, const std::string& type, int depth) {
     if (type == "object" || (type.empty() && schema.has("properties")))
       return object(schema, depth);
@@ -64,14 +81,14 @@ class Builder {
 
   Result<Symbol> reference(const std::string& path, int depth) {
     if (const auto it = references_.find(path); it != references_.end()) return it->second;
-    const Json* target = &root_;
+    const Json* target = root_;
     if (path != "#") {
       const size_t slash = path.rfind('/');
       const std::string place = path.substr(0, slash);
       const char* section = place == "#/$defs"         ? "$defs"
                             : place == "#/definitions" ? "definitions"
                                                        : nullptr;
-      target = section == nullptr ? nullptr : &root_[section][path.substr(slash + 1)];
+      target = section == nullptr ? nullptr : &(*root_)[section][path.substr(slash + 1)];
     }
     if (target == nullptr || target->is_null()) {
       return Error(ErrorCode::kInvalidArgument,
@@ -130,13 +147,12 @@ class Builder {
       if (!additional.is_object()) return any_object_;
       return object_of(TRY(value(additional, depth + 1)));
     }
+    std::set<std::string> required;
+    for (const Json& key : schema["required"].items()) required.insert(key.as_string());
     Symbol later = grammar.rule({{close_object_}});
     Symbol first = later;
     for (size_t i = members.size(); i > 0; --i) {
       const auto& [name, member] = members[i - 1];
-      bool required = false;
-      for (const Json& key : schema["required"].items())
-        required = required || key.as_string() == name;
       Sequence pair = grammar.literal(base::json_quote(name));
       pair.push_back(colon_);
       pair.push_back(TRY(value(member, depth + 1)));
@@ -145,7 +161,7 @@ class Builder {
       after_comma.insert(after_comma.end(), pair.begin(), pair.end());
       std::vector<Sequence> first_choices{pair};
       std::vector<Sequence> later_choices{after_comma};
-      if (!required) {
+      if (!required.contains(name)) {
         first_choices.push_back({first});
         later_choices.push_back({later});
       }
@@ -214,7 +230,7 @@ class Builder {
     string_ = g.rule({{quote_, g.repeat(character_, 0, -1), quote_}});
   }
 
-  const Json& root_;
+  const Json* root_ = nullptr;
   std::map<std::string, Symbol> references_;
   Symbol quote_ = 0, open_object_ = 0, close_object_ = 0, open_array_ = 0, close_array_ = 0;
   Symbol comma_ = 0, colon_ = 0, character_ = 0, string_ = 0, integer_ = 0, number_ = 0;
@@ -224,30 +240,26 @@ class Builder {
 }  // namespace
 
 Result<Grammar> grammar_for_schema(const Json& schema) {
-  Builder builder(schema);
-  builder.grammar.set_root(TRY(builder.value(schema)));
-  return std::move(builder.grammar);
+  Builder builder;
+  return builder.finish(TRY(builder.schema(schema)));
 }
 
 Grammar grammar_for_json_object() {
-  const Json none;
-  Builder builder(none);
+  Builder builder;
   builder.grammar.set_root(builder.any_object());
   return std::move(builder.grammar);
 }
 
 Result<Grammar> grammar_for_calls(const std::vector<CallChoice>& choices) {
-  const Json none;
-  Builder builder(none);
+  Builder builder;
   std::vector<Sequence> alternatives;
   for (const CallChoice& choice : choices) {
     Sequence sequence = builder.grammar.literal(choice.before);
-    sequence.push_back(TRY(builder.value(choice.schema)));
+    sequence.push_back(TRY(builder.schema(choice.schema)));
     for (Symbol symbol : builder.grammar.literal(choice.after)) sequence.push_back(symbol);
     alternatives.push_back(std::move(sequence));
   }
-  builder.grammar.set_root(builder.grammar.rule(std::move(alternatives)));
-  return std::move(builder.grammar);
+  return builder.finish(builder.grammar.rule(std::move(alternatives)));
 }
 
 }  // namespace llm
