@@ -6,8 +6,9 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
-#include <thread>
 #include <unistd.h>
+
+#include <thread>
 
 namespace {
 
@@ -41,8 +42,8 @@ std::string exchange(int port, std::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static llm::TinyServer server(64);
-  const std::string reply = exchange(server.server_->port(),
-                                     {reinterpret_cast<const char*>(data), size});
+  const std::string reply =
+      exchange(server.server_->port(), {reinterpret_cast<const char*>(data), size});
   CHECK(reply.empty() || reply.starts_with("HTTP/1."));
   if (size % 64 == 0) CHECK(server.send("/health", "").status == 200);
   for (int i = 0; i < 1'000'000; ++i) {

@@ -26,12 +26,12 @@ class Seeds {
   bool good_ = true;
 };
 
-constexpr DType kTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ80, DType::kQ40,
-                            DType::kQ41,  DType::kQ4K,  DType::kQ5K,  DType::kQ6K};
+constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ80, DType::kQ40,
+                            DType::kQ41, DType::kQ4K, DType::kQ5K,  DType::kQ6K};
 
 void gguf_seeds(Seeds& seeds) {
-  TinyLlama llama{.vocab = 8, .hidden = 32, .layers = 1, .heads = 1, .kv_heads = 1,
-                  .head_dim = 32, .ffn = 32};
+  TinyLlama llama{
+      .vocab = 8, .hidden = 32, .layers = 1, .heads = 1, .kv_heads = 1, .head_dim = 32, .ffn = 32};
   llama.rope_scaling = "yarn";
   seeds.add("gguf_fuzz", random_llama_file(llama, DType::kQ80, 1));
   for (DType type : kTypes) {
@@ -101,8 +101,8 @@ void server_seeds(Seeds& seeds) {
     seeds.add("connection_fuzz", health + head + length + "\r\n\r\n" + body.substr(1));
   }
   for (const char* path : {"/", "/v1/models", "/metrics", "/v1/nothing?a=%00&b"}) {
-    seeds.add("connection_fuzz",
-              "GET " + std::string(path) + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer y\r\n\r\n");
+    seeds.add("connection_fuzz", "GET " + std::string(path) +
+                                     " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer y\r\n\r\n");
   }
   seeds.add("connection_fuzz",
             "POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n"
