@@ -8,7 +8,7 @@ using db::Value;
 using db::capi::Entered;
 using db::capi::take_bytes;
 
-static int bind_entered(sqlite3_stmt* s, int index, Value value) {
+static int bind_entered(sqlite3_stmt* s, int index, Value&& value) {
   const int code = s->statement->bind(index, std::move(value));
   if (code == SQLITE_OK) return SQLITE_OK;
   return db::capi::fail(s->db, code,
@@ -23,16 +23,27 @@ static int bind_made(sqlite3_stmt* s, int index, Make&& make) {
   return db::capi::guarded(s->db, [&] { return bind_entered(s, index, make()); });
 }
 
-static int bind(sqlite3_stmt* s, int index, Value value) {
-  return bind_made(s, index, [&]() -> Value { return std::move(value); });
+static int bind(sqlite3_stmt* s, int index, Value&& value) {
+  if (s == nullptr) return SQLITE_MISUSE;
+  Entered entered(s->db);
+  return bind_entered(s, index, std::move(value));
+}
+
+// Text or a blob, in the buffer of what was bound before where that fits.
+static int bind_bytes(sqlite3_stmt* s, int index, Type type, const void* data, sqlite3_int64 bytes,
+                      void (*free)(void*)) {
+  if (s == nullptr) return SQLITE_MISUSE;
+  Entered entered(s->db);
+  return db::capi::guarded(s->db, [&] {
+    Value spare = s->statement->take_parameter(index);
+    return bind_entered(s, index, take_bytes(type, data, bytes, free, &spare));
+  });
 }
 
 int sqlite3_bind_blob64(sqlite3_stmt* s, int index, const void* data, sqlite3_uint64 bytes,
                         void (*free)(void*)) {
   // An empty blob may come as a null pointer with a length of zero in some clients: that is NULL.
-  return bind_made(s, index, [&] {
-    return take_bytes(Type::kBlob, data, static_cast<sqlite3_int64>(bytes), free);
-  });
+  return bind_bytes(s, index, Type::kBlob, data, static_cast<sqlite3_int64>(bytes), free);
 }
 
 int sqlite3_bind_blob(sqlite3_stmt* s, int index, const void* data, int bytes,
@@ -56,7 +67,7 @@ int sqlite3_bind_null(sqlite3_stmt* s, int index) {
 
 int sqlite3_bind_text(sqlite3_stmt* s, int index, const char* text, int bytes,
                       void (*free)(void*)) {
-  return bind_made(s, index, [&] { return take_bytes(Type::kText, text, bytes, free); });
+  return bind_bytes(s, index, Type::kText, text, bytes, free);
 }
 
 int sqlite3_bind_text16(sqlite3_stmt* s, int index, const void* text, int bytes,
@@ -68,8 +79,7 @@ int sqlite3_bind_text16(sqlite3_stmt* s, int index, const void* text, int bytes,
 int sqlite3_bind_text64(sqlite3_stmt* s, int index, const char* text, sqlite3_uint64 bytes,
                         void (*free)(void*), unsigned char encoding) {
   const auto size = static_cast<sqlite3_int64>(bytes);
-  if (encoding == SQLITE_UTF8)
-    return bind_made(s, index, [&] { return take_bytes(Type::kText, text, size, free); });
+  if (encoding == SQLITE_UTF8) return bind_bytes(s, index, Type::kText, text, size, free);
   const auto order = encoding == SQLITE_UTF16BE ? db::Encoding::kUtf16be : db::Encoding::kUtf16le;
   return bind_made(s, index, [&] { return db::capi::take_text16(text, size, free, order); });
 }

@@ -1,3 +1,4 @@
+#include "base/types.h"
 #include "db/capi/extension_table.h"
 #include "db/capi/sqlite3.h"
 
@@ -5,6 +6,7 @@
 
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -202,6 +204,33 @@ TEST(Library, SaysThatAnotherVfsCannotTakePart) {
   char other[200] = {};
   EXPECT_EQ(sqlite3_vfs_register(reinterpret_cast<sqlite3_vfs*>(other), 0), SQLITE_ERROR);
   EXPECT_EQ(sqlite3_test_control(22), 123410);
+}
+
+TEST(Library, MutexesAreRecursiveAndExclude) {
+  sqlite3_mutex* mutex = sqlite3_mutex_alloc(0);
+  constexpr int kThreads = 4, kRounds = 20000;
+  i64 count = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        for (int round = 0; round < kRounds; ++round) {
+          sqlite3_mutex_enter(mutex);
+          EXPECT_EQ(sqlite3_mutex_try(mutex), SQLITE_OK);  // again, by its owner
+          const i64 before = count;
+          if (round % 64 == 0) std::this_thread::yield();
+          count = before + 1;
+          sqlite3_mutex_leave(mutex);
+          sqlite3_mutex_leave(mutex);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(count, kThreads * kRounds);
+  sqlite3_mutex_enter(mutex);
+  std::jthread([&] { EXPECT_EQ(sqlite3_mutex_try(mutex), SQLITE_BUSY); }).join();
+  sqlite3_mutex_leave(mutex);
+  sqlite3_mutex_free(mutex);
 }
 
 }  // namespace

@@ -11,11 +11,10 @@ const Value kNull;
 // The value, or NULL when there is no row or no such column (SQLITE_RANGE is then the error).
 const Value& column_value(sqlite3_stmt* s, int column) {
   if (s == nullptr) return kNull;
-  if (column < 0 || column >= s->statement->data_count()) {
-    db::capi::fail(s->db, SQLITE_RANGE);
-    return kNull;
-  }
-  return s->statement->column(column);
+  if (column >= 0 && column < s->statement->data_count()) [[likely]]
+    return s->statement->column(column);
+  db::capi::fail(s->db, SQLITE_RANGE);
+  return kNull;
 }
 
 sqlite3_stmt::Column& cell(sqlite3_stmt* s, int column) {

@@ -7,6 +7,7 @@
 // frees. Destructors passed by the application run exactly once, on error paths too.
 #pragma once
 
+#include "db/capi/recursive_lock.h"
 #include "db/capi/sqlite3.h"
 #include "db/engine/connection.h"
 #include "db/functions/function.h"
@@ -22,7 +23,7 @@
 #include <vector>
 
 struct sqlite3_mutex {
-  std::recursive_mutex lock;
+  db::capi::RecursiveLock lock;
 };
 
 struct sqlite3 {
@@ -90,7 +91,7 @@ class Entered {
   explicit Entered(sqlite3* db) : lock_(db->mutex.lock) {}
 
  private:
-  std::lock_guard<std::recursive_mutex> lock_;
+  std::lock_guard<RecursiveLock> lock_;
 };
 
 inline bool is_live(const sqlite3* db) {
@@ -120,7 +121,9 @@ int type_number(const Value& value);
 
 // Takes over text or a blob the way the application asked: copied, borrowed or freed afterwards.
 // `bytes` < 0: up to the zero. The destructor has run, or will, when this returns.
-Value take_bytes(Type type, const void* data, sqlite3_int64 bytes, sqlite3_destructor_type destroy);
+// A copy may take over the buffer of `spare`, which is then NULL.
+Value take_bytes(Type type, const void* data, sqlite3_int64 bytes, sqlite3_destructor_type destroy,
+                 Value* spare = nullptr);
 // The same for UTF-16 text, which is converted.
 Value take_text16(const void* data, sqlite3_int64 bytes, sqlite3_destructor_type destroy,
                   Encoding encoding);

@@ -203,7 +203,7 @@ int sqlite3_transfer_bindings(sqlite3_stmt* from, sqlite3_stmt* to) {
   if (from == nullptr || to == nullptr) return SQLITE_MISUSE;
   const int count = from->statement->parameter_count();
   if (count != to->statement->parameter_count()) return SQLITE_ERROR;
-  for (int i = 1; i <= count; ++i) to->statement->bind(i, from->statement->parameter(i));
+  for (int i = 1; i <= count; ++i) to->statement->bind(i, db::Value(from->statement->parameter(i)));
   from->statement->clear_bindings();
   return SQLITE_OK;
 }

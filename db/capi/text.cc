@@ -32,8 +32,8 @@ std::u16string utf8_to_utf16(std::string_view text) {
   return wide;
 }
 
-Value take_bytes(Type type, const void* data, sqlite3_int64 bytes,
-                 sqlite3_destructor_type destroy) {
+Value take_bytes(Type type, const void* data, sqlite3_int64 bytes, sqlite3_destructor_type destroy,
+                 Value* spare) {
   if (data == nullptr) return Value();
   const char* begin = static_cast<const char*>(data);
   const size_t size = bytes < 0 ? std::strlen(begin) : static_cast<size_t>(bytes);
@@ -41,7 +41,8 @@ Value take_bytes(Type type, const void* data, sqlite3_int64 bytes,
     return type == Type::kText ? Value::borrowed_text({begin, size})
                                : Value::borrowed_blob({begin, size});
   }
-  Value value = type == Type::kText ? Value::text({begin, size}) : Value::blob({begin, size});
+  Value value = spare != nullptr ? Value::buffer(type, size, *spare) : Value::buffer(type, size);
+  if (size > 0) std::memcpy(value.mutable_data(), begin, size);
   if (destroy != SQLITE_TRANSIENT) destroy(const_cast<void*>(data));
   return value;
 }

@@ -141,9 +141,11 @@ class Statement {
   int explain() const;  // 0, 1 EXPLAIN, 2 EXPLAIN QUERY PLAN
 
   int column_count() const;
-  int data_count() const;  // column_count() while on a row, else 0
-  // The value in the current row; the caller may convert it in place. Good until the next step.
-  Value& column(int index);
+  // column_count() while on a row, else 0.
+  int data_count() const { return static_cast<int>(row_.size()); }
+  // A value of the current row, which the caller may convert in place; good until the next step.
+  // REQUIRES: 0 <= index < data_count().
+  Value& column(int index) { return row_[static_cast<size_t>(index)]; }
   std::string_view column_name(int index) const;
   // "" when the column is an expression. Names refer to the schema as of the latest prepare.
   std::string_view column_declared_type(int index) const;
@@ -155,8 +157,10 @@ class Statement {
   int parameter_count() const;
   std::string_view parameter_name(int index) const;  // "" when it has none
   int parameter_index(std::string_view name) const;  // 0 when there is none
-  int bind(int index, Value value);                  // kOk, kRange, kMisuse (while running)
+  int bind(int index, Value&& value);                // kOk, kRange, kMisuse (while running)
   const Value& parameter(int index) const;
+  // What was bound, leaving NULL; NULL when there is no such parameter that may be bound now.
+  Value take_parameter(int index);
   void clear_bindings();
 
   std::string_view sql() const;      // this statement's text alone
@@ -173,6 +177,7 @@ class Statement {
   friend class Connection;
   explicit Statement(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
+  std::span<Value> row_;  // of state_, while on a row
 };
 
 }  // namespace db

@@ -148,7 +148,7 @@ int Statement::State::start() {
 int Statement::State::finish(int code) {
   if (!running) return code;
   running = false;
-  on_row = false;
+  leave_row();
   sql::ConflictAction action =
       execution != nullptr ? execution->failed_action() : sql::ConflictAction::kAbort;
   bool failed = code != rc::kDone && code != rc::kRow;
@@ -197,21 +197,24 @@ int Statement::State::finish(int code) {
 void Statement::State::take_row() {
   const size_t width = static_cast<size_t>(self->column_count());
   const Value* from = execution->row();
+  row.resize(width);
   size_t bytes = 0;
   for (size_t i = 0; i < width; ++i) {
+    row[i] = from[i];
     if (from[i].has_bytes() && !from[i].is_shared()) bytes += from[i].bytes().size() + 1;
   }
+  self->row_ = row;
+  if (bytes == 0) return;
   if (row_bytes.size() < bytes) row_bytes.resize(bytes);
-  row.resize(width);
   char* at = row_bytes.data();
-  for (size_t i = 0; i < width; ++i) {
-    row[i] = from[i];
-    if (!from[i].has_bytes() || from[i].is_shared()) continue;
-    const std::string_view source = from[i].bytes();
+  for (Value& value : row) {
+    if (!value.has_bytes() || value.is_shared()) continue;
+    const std::string_view source = value.bytes();
     if (!source.empty()) std::memcpy(at, source.data(), source.size());
     at[source.size()] = 0;
-    row[i].set_borrowed(from[i].type(), at, source.size());
-    row[i].set_subtype(from[i].subtype());
+    const u8 subtype = value.subtype();
+    value.set_borrowed(value.type(), at, source.size());
+    value.set_subtype(subtype);
     at += source.size() + 1;
   }
 }
@@ -242,7 +245,7 @@ int Statement::step() {
 
 int Statement::State::out_of_memory() {
   done = true;
-  on_row = false;
+  leave_row();
   if (running) {
     running = false;
     (is_writer ? session.running_writers : session.running_readers) -= 1;
@@ -287,7 +290,7 @@ class NotCounted {
 int Statement::run_step() {
   State& s = *state_;
   if (s.done) reset();
-  s.on_row = false;
+  s.leave_row();
   if (!s.running) {
     int started = s.start();
     if (started != rc::kOk) return started;
@@ -343,7 +346,7 @@ int Statement::run_step() {
     if (s.command_at < s.command_rows.size()) {
       s.row = std::move(s.command_rows[s.command_at++]);
       for (Value& value : s.row) value.keep();
-      s.on_row = true;
+      row_ = s.row;
       s.latest = rc::kRow;
       return rc::kRow;
     }
@@ -355,7 +358,6 @@ int Statement::run_step() {
   int code = s.execution->step(*s.cx);
   if (code == rc::kRow) {
     s.take_row();
-    s.on_row = true;
     s.connection.clear_error();
     if (s.session.hooks.trace_row) s.session.hooks.trace_row(*this);
     return s.latest = rc::kRow;
@@ -382,7 +384,7 @@ int Statement::reset() {
     s.latest = s.out_of_memory();
   }
   s.done = false;
-  s.on_row = false;
+  s.leave_row();
   s.command_rows.clear();
   int code = s.latest == rc::kRow || s.latest == rc::kDone ? rc::kOk : s.latest;
   s.latest = 0;
@@ -433,17 +435,6 @@ int Statement::column_count() const {
   if (s.program->dml != nullptr) return static_cast<int>(s.program->dml->returning_columns.size());
   return static_cast<int>(s.command_columns.size());
 }
-int Statement::data_count() const {
-  return state_->on_row ? static_cast<int>(state_->row.size()) : 0;
-}
-Value& Statement::column(int index) {
-  State& s = *state_;
-  if (!s.on_row || index < 0 || index >= static_cast<int>(s.row.size())) {
-    s.none.set_null();
-    return s.none;
-  }
-  return s.row[static_cast<size_t>(index)];
-}
 std::string_view Statement::column_name(int index) const {
   const State& s = *state_;
   if (index < 0 || index >= column_count()) return {};
@@ -483,7 +474,7 @@ int Statement::parameter_index(std::string_view name) const {
   }
   return 0;
 }
-int Statement::bind(int index, Value value) {
+int Statement::bind(int index, Value&& value) {
   State& s = *state_;
   if (s.running) {
     return s.fail(rc::kMisuse, "bad parameter or other API misuse");
@@ -493,6 +484,10 @@ int Statement::bind(int index, Value value) {
   }
   s.parameters[static_cast<size_t>(index) - 1] = std::move(value);
   return rc::kOk;
+}
+Value Statement::take_parameter(int index) {
+  if (state_->running || index < 1 || index > parameter_count()) return Value();
+  return std::move(state_->parameters[static_cast<size_t>(index) - 1]);
 }
 const Value& Statement::parameter(int index) const {
   return state_->parameters[static_cast<size_t>(index) - 1];

@@ -20,8 +20,9 @@ struct Statement::State {
   int fail(int code, std::string text, int offset = -1);
   void drop_execution();
   void explain_plan();
-  // Takes the row of the execution over into `row`.
+  // Takes the row of the execution over into `row`, and shows it.
   void take_row();
+  void leave_row() { self->row_ = {}; }
   // Makes it fit to wait for the next prepare of its text; false: it is not.
   bool retire();
 
@@ -52,10 +53,8 @@ struct Statement::State {
   // have a zero byte behind them.
   std::vector<Value> row;
   std::vector<char> row_bytes;
-  Value none;  // what column() answers outside of a row
   bool running = false;
   bool done = false;
-  bool on_row = false;
   bool is_writer = false;
   int savepoint = -1;  // of this statement, in write_database
   int latest = 0;      // code of the latest step

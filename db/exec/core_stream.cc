@@ -1,4 +1,5 @@
 // SELECT without compound operators: projection, DISTINCT, HAVING; VALUES; LIMIT.
+#include "db/exec/column_picks.h"
 #include "db/exec/eval.h"
 #include "db/exec/row_stream.h"
 #include "db/exec/table_shortcut.h"
@@ -10,7 +11,7 @@ namespace {
 
 class CoreStream : public RowStream {
  public:
-  CoreStream(const RowPlan& plan, Cx& cx) : plan_(plan), out_(plan.out.size()) {
+  CoreStream(const RowPlan& plan, Cx& cx) : plan_(plan), picks_(plan.out), out_(plan.out.size()) {
     bool in_batches = vector_fits(plan, cx);
     having_ = plan.having;
     source_ = make_table_shortcut(plan, cx);
@@ -46,7 +47,7 @@ class CoreStream : public RowStream {
         if (cx.failed()) return false;
         continue;
       }
-      for (u32 i = 0; i < plan_.out.size(); ++i) eval(plan_.out[i], cx, out_[i]);
+      picks_.read(cx, out_.data());
       if (cx.failed()) return false;
       if (seen_ != nullptr) {
         bool is_new = false;
@@ -87,6 +88,7 @@ class CoreStream : public RowStream {
   std::unique_ptr<SlotStream> source_;
   const Expr* having_ = nullptr;
   std::unique_ptr<ValueSet> seen_;
+  ColumnPicks picks_;
   std::vector<Value> out_;
 };
 

@@ -29,7 +29,15 @@ class DmlExecution : public Execution {
   bool collect(Cx& cx);
   bool fits_in_place(const Cx& cx) const;
   bool change_in_place(Cx& cx);
-  bool insert_one(const Value* source, Cx& cx);
+  void list_ungiven();
+  bool insert_values(const RowPlan& rows, Cx& cx);
+  bool insert_source(const Value* source, Cx& cx);
+  void fill_ungiven(Cx& cx);
+  Value* target(int column, bool* rowid_given);
+  void settle_rowid(bool given);
+  bool insert_one(bool rowid_given, Cx& cx);
+  bool before_insert(const std::vector<Value>& row, bool* done, Cx& cx);
+  bool write_new(std::vector<Value>& row, bool rowid_given, Cx& cx);
   bool choose_rowid(std::vector<Value>& row, bool given, Cx& cx);
   bool resolve(std::vector<Value>& row, const Value* old_row, sql::ConflictAction action,
                bool rowid_is_free, Cx& cx, bool* skip);
@@ -57,14 +65,14 @@ class DmlExecution : public Execution {
   std::unique_ptr<RowStream> source_;
   size_t found_width_ = 0;
   std::vector<Value> found_;
-  std::vector<Value> row_values_;
+  std::vector<int> ungiven_;    // INSERT: columns that the source has no value for
+  std::vector<Value> new_row_;  // INSERT: the row that is being made
   std::vector<Value> new_values_;
   size_t returning_width_ = 0;
   std::vector<Value> returned_;
   size_t returned_at_ = 0;
   bool ran_ = false;
   bool in_place_ = false;
-  bool gives_all_ = false;  // kInsert: the source has a value for every column
   bool sequence_known_ = false;
   bool sequence_changed_ = false;
   i64 sequence_ = 0;

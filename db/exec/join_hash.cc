@@ -53,36 +53,6 @@ u64 hash_cell(const Vector& values, u32 at, const Collation* collation) {
   }
 }
 
-void JoinHash::Stored::append(const Vector& from, u32 at, sql::Arena& arena) {
-  Type type = from.types[at];
-  types.push_back(type);
-  cells.push_back(from.cells[at]);
-  u32 size = 0;
-  if (type >= Type::kText) {
-    size = from.sizes[at];
-    char* copy = static_cast<char*>(arena.allocate(size + 1, 1));
-    std::memcpy(copy, from.cells[at].p, size);
-    cells.back().p = copy;
-  }
-  sizes.push_back(size);
-}
-
-void JoinHash::Stored::load(u32 row, Value& out) const {
-  switch (types[row]) {
-    case Type::kNull:
-      out.set_null();
-      return;
-    case Type::kInteger:
-      out.set_integer(cells[row].i);
-      return;
-    case Type::kReal:
-      out.set_real(cells[row].r);
-      return;
-    default:
-      out.set_borrowed(types[row], cells[row].p, sizes[row]);
-  }
-}
-
 JoinHash::JoinHash(const JoinLevel& level, const ColumnRefs& wanted)
     : level_(level), wanted_(wanted) {
   scan_path_.kind = level.source->kind == SourceKind::kTable ? PathKind::kScan : PathKind::kRows;
@@ -195,7 +165,7 @@ void JoinHash::link() {
 bool JoinHash::equal(u32 row, const std::vector<const Vector*>& keys, u32 at) const {
   for (size_t k = 0; k < keys.size(); ++k) {
     const Vector& values = *keys[k];
-    const Stored& stored = keys_[k];
+    const StoredColumn& stored = keys_[k];
     Type type = stored.types[row];
     const Collation* collation = level_.path->lookups[k].collation;
     if (type == values.types[at]) {
@@ -224,7 +194,7 @@ bool JoinHash::equal(u32 row, const std::vector<const Vector*>& keys, u32 at) co
 
 bool JoinHash::same_keys(u32 a, u32 b) const {
   for (size_t k = 0; k < keys_.size(); ++k) {
-    const Stored& stored = keys_[k];
+    const StoredColumn& stored = keys_[k];
     if (stored.types[a] == Type::kInteger && stored.types[b] == Type::kInteger) {
       if (stored.cells[a].i != stored.cells[b].i) return false;
       continue;
@@ -277,17 +247,7 @@ void JoinHash::load_row(u32 row, Value* out) const {
 }
 
 void JoinHash::load(size_t place, const u32* rows, u32 count, Vector& to) const {
-  const Stored& from = columns_[place];
-  for (u32 i = 0; i < count; ++i) {
-    u32 row = rows[i];
-    if (row == kNoRow) {
-      to.set_null(i);
-      continue;
-    }
-    to.types[i] = from.types[row];
-    to.cells[i] = from.cells[row];
-    to.sizes[i] = from.sizes[row];
-  }
+  columns_[place].load(rows, count, to);
 }
 
 }  // namespace db

@@ -5,13 +5,14 @@
 // nothing unless the lookup is IS. Without keys every row is found. Owns its bytes.
 #pragma once
 
+#include "db/exec/stored_column.h"
 #include "db/exec/vector_source.h"
 
 namespace db {
 
 class JoinHash {
  public:
-  static constexpr u32 kNoRow = 0xffffffff;
+  static constexpr u32 kNoRow = StoredColumn::kNoRow;
 
   // `wanted`: the item's columns that load() gives, by their place.
   JoinHash(const JoinLevel& level, const ColumnRefs& wanted);
@@ -36,15 +37,6 @@ class JoinHash {
   size_t rows() const { return rows_; }
 
  private:
-  // A column that grows.
-  struct Stored {
-    std::vector<Type> types;
-    std::vector<VectorCell> cells;
-    std::vector<u32> sizes;
-    void append(const Vector& from, u32 at, sql::Arena& arena);
-    void load(u32 row, Value& out) const;
-  };
-
   std::vector<const Vector*> key_vectors(const VectorExprs& keys, Batch& batch, Cx& cx);
   const Vector& key_vector(size_t key, const Vector& values, const Selection& rows,
                            sql::Arena& arena, Vector& scratch) const;
@@ -61,7 +53,7 @@ class JoinHash {
   JoinLevel scan_level_;
   ColumnRefs wanted_;
   std::unique_ptr<BatchSource> source_;
-  std::vector<Stored> columns_, keys_;
+  std::vector<StoredColumn> columns_, keys_;
   std::vector<std::unique_ptr<Vector>> scratch_;
   std::vector<const Vector*> one_;
   std::vector<u64> hashes_;

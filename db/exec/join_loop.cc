@@ -1,10 +1,42 @@
-// Nested loops over the levels of a JoinPlan, with LEFT, RIGHT and FULL joins.
+// Nested loops over the levels of a JoinPlan, with LEFT, RIGHT and FULL joins; one level alone.
 #include "db/exec/eval.h"
 #include "db/exec/level_run.h"
 #include "db/exec/table_cursor.h"
 
 namespace db {
 namespace {
+
+// One table, virtual table or subquery, which no outer join concerns.
+class SingleLevel : public SlotStream {
+ public:
+  SingleLevel(const JoinPlan& plan, Cx& cx)
+      : plan_(plan), level_(*plan.levels[0]), run_(level_, true, cx) {}
+
+  void open(Cx& cx) override {
+    done_ = !eval_all(plan_.constant_filters, cx);
+    begun_ = false;
+  }
+
+  bool next(Cx& cx) override {
+    while (!done_ && !cx.failed()) {
+      const bool found = begun_ ? run_.advance(cx) : run_.start(cx);
+      begun_ = true;
+      done_ = !found || (level_.path->one_row && level_.path->kind != PathKind::kVirtual);
+      if (found && !cx.failed() && eval_all(level_.on, cx) && eval_all(level_.filters, cx))
+        return !cx.failed();
+    }
+    return false;
+  }
+
+  void close(Cx& cx) override { run_.close(cx); }
+
+ private:
+  const JoinPlan& plan_;
+  const JoinLevel& level_;
+  LevelRun run_;
+  bool begun_ = false;
+  bool done_ = false;
+};
 
 class JoinLoop : public SlotStream {
  public:
@@ -160,6 +192,8 @@ class JoinLoop : public SlotStream {
 }  // namespace
 
 std::unique_ptr<SlotStream> make_join(const JoinPlan& plan, Cx& cx) {
+  if (plan.levels.size() == 1 && !plan.levels[0]->left && !plan.levels[0]->right)
+    return std::make_unique<SingleLevel>(plan, cx);
   return std::make_unique<JoinLoop>(plan, cx);
 }
 

@@ -22,6 +22,7 @@ LevelRun::~LevelRun() = default;
 
 void LevelRun::close(Cx& cx) {
   cursor_.close();
+  for (Value& value : seeker_.key) value.set_null();
   if (stream_ != nullptr) stream_->close(cx);
   rows_ = nullptr;
   if (!level_.path->kept) drop_hash();
@@ -122,12 +123,14 @@ bool LevelRun::seek_start(Seeker& seeker, Cx& cx) {
     return hit(path.reverse ? cursor_.drive().last() : cursor_.drive().first(), cx);
   }
   if (path.kind == PathKind::kRowidRange) return position_rowid_range(seeker, cx);
+  if (path.kind == PathKind::kRowidEqual && !path.lookups[0].is_in) return seek_rowid(seeker, cx);
   if (!prepare_choices(seeker, cx)) return false;
   return position(seeker, cx);
 }
 
 bool LevelRun::seek_next(Seeker& seeker, Cx& cx) {
   const AccessPath& path = *seeker.path;
+  if (path.one_row) return false;
   if (!cx.tick()) return false;
   if (path.kind == PathKind::kScan) {
     if (!path.reverse) {
@@ -136,7 +139,8 @@ bool LevelRun::seek_next(Seeker& seeker, Cx& cx) {
     }
     return hit(cursor_.drive().previous(), cx);
   }
-  if (path.kind == PathKind::kRowidEqual) return next_choice(seeker) && position(seeker, cx);
+  if (path.kind == PathKind::kRowidEqual)
+    return !seeker.choices.empty() && next_choice(seeker) && position(seeker, cx);
   if (move(seeker, cx, !path.reverse)) return true;
   if (cx.failed() || path.kind == PathKind::kRowidRange) return false;
   return next_choice(seeker) && position(seeker, cx);
@@ -206,6 +210,9 @@ bool LevelRun::prepare_choices(Seeker& seeker, Cx& cx) {
   }
   if (any_in)
     for (size_t i = 0; i < count; ++i) seeker.key[i] = seeker.choices[i][0];
+  seeker.first = {};
+  if (count == 1 && path.kind == PathKind::kIndexSeek)
+    seeker.first = FirstColumn(seeker.key, cursor_.key_info(), 0);
   return prepare_range(seeker, cx);
 }
 
@@ -233,6 +240,7 @@ bool LevelRun::next_choice(Seeker& seeker) {
   for (size_t i = seeker.choices.size(); i-- > 0;) {
     if (++seeker.chosen[i] < seeker.choices[i].size()) {
       seeker.key[i] = seeker.choices[i][seeker.chosen[i]];
+      seeker.first = {};
       return true;
     }
     seeker.chosen[i] = 0;
@@ -251,10 +259,26 @@ bool LevelRun::position(Seeker& seeker, Cx& cx) {
   return false;
 }
 
+// A path to one row at most.
+bool LevelRun::seek_rowid(Seeker& seeker, Cx& cx) {
+  const Lookup& lookup = seeker.path->lookups[0];
+  seeker.key.resize(1);
+  Value& key = seeker.key[0];
+  eval(lookup.value, cx, key);
+  if (cx.failed() || key.is_null()) return false;
+  if (!key.is_integer()) {
+    apply_comparison_affinity_one(lookup.affinity, key);
+    key.keep();
+  }
+  return position_rowid(seeker, cx);
+}
+
 bool LevelRun::position_rowid(Seeker& seeker, Cx& cx) {
   Value& key = seeker.key[0];
-  apply_affinity(key, Affinity::kInteger);
-  if (!key.is_integer()) return false;
+  if (!key.is_integer()) {
+    apply_affinity(key, Affinity::kInteger);
+    if (!key.is_integer()) return false;
+  }
   return hit(cursor_.drive().seek_equal(key.raw_integer()), cx);
 }
 
@@ -359,7 +383,12 @@ bool LevelRun::within(Seeker& seeker, Cx& cx) {
   if (!hit(drive.payload(&payload), cx)) return false;
   std::string_view record = base::as_text(payload);
   const KeyInfo& info = cursor_.key_info();
-  if (!seeker.key.empty() && compare_record(record, seeker.key, info) != 0) return false;
+  if (!seeker.key.empty()) {
+    int order = 0;
+    if (seeker.key.size() > 1 || !seeker.first.compare(payload, &order))
+      order = compare_record(record, seeker.key, info);
+    if (order != 0) return false;
+  }
   bool use_high = !path.reverse;
   bool has = use_high ? seeker.has_high : seeker.has_low;
   size_t prefix = seeker.key.size();

@@ -5,6 +5,7 @@
 #include "db/catalog/virtual_table.h"
 #include "db/exec/row_stream.h"
 #include "db/exec/table_cursor.h"
+#include "db/value/first_column.h"
 
 #include <unordered_set>
 
@@ -40,6 +41,7 @@ class LevelRun {
   struct Seeker {
     const AccessPath* path = nullptr;
     std::vector<Value> key;                   // prefix values
+    FirstColumn first;                        // a key of one, else empty
     std::vector<std::vector<Value>> choices;  // per prefix column: IN's values
     std::vector<size_t> chosen;
     Value high, low;
@@ -54,6 +56,7 @@ class LevelRun {
   bool prepare_range(Seeker& seeker, Cx& cx);
   bool next_choice(Seeker& seeker);
   bool position(Seeker& seeker, Cx& cx);
+  bool seek_rowid(Seeker& seeker, Cx& cx);
   bool position_rowid(Seeker& seeker, Cx& cx);
   bool position_index(Seeker& seeker, Cx& cx);
   bool position_rowid_range(Seeker& seeker, Cx& cx);

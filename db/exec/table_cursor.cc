@@ -68,8 +68,7 @@ void TableCursor::close() {
   index_ = nullptr;
 }
 
-bool TableCursor::load_index_record(Cx& cx) {
-  if (index_known_) return true;
+bool TableCursor::load_index_record_slow(Cx& cx) {
   ByteView payload;
   if (index_cursor_.restore() != Hit::kRow || index_cursor_.payload(&payload) != Hit::kRow) {
     cx.fail(rc::kCorrupt, "database disk image is malformed");
@@ -80,9 +79,8 @@ bool TableCursor::load_index_record(Cx& cx) {
   return true;
 }
 
-bool TableCursor::load_record(Cx& cx) {
-  if (record_known_) return true;
-  if (!find_row(cx)) return false;
+bool TableCursor::load_record_slow(Cx& cx) {
+  if (!row_found_ && !find_row(cx)) return false;
   ByteView payload;
   if (cursor_.restore() != Hit::kRow || cursor_.payload(&payload) != Hit::kRow) {
     cx.fail(rc::kCorrupt, "database disk image is malformed");
@@ -121,12 +119,7 @@ bool TableCursor::find_row(Cx& cx) {
 }
 
 void TableCursor::column(int column, Value& out, Cx& cx) {
-  if (epoch_ != cx.session.write_epoch) {
-    // Somebody wrote meanwhile: views into pages are not good any more.
-    epoch_ = cx.session.write_epoch;
-    record_known_ = index_known_ = false;
-    row_found_ = index_ == nullptr;
-  }
+  refresh(cx);
   const Column& definition = table_->columns[static_cast<size_t>(column)];
   if (column == table_->rowid_column) {
     out.set_integer(rowid());
@@ -155,23 +148,41 @@ void TableCursor::column(int column, Value& out, Cx& cx) {
   }
 }
 
+void TableCursor::columns(std::span<const ColumnPick> picks, Value* out, Cx& cx) {
+  refresh(cx);
+  ByteView payload;
+  const bool found = row_found_ || find_row(cx);
+  if (!found || cursor_.restore() != Hit::kRow || cursor_.payload(&payload) != Hit::kRow) {
+    cx.fail(rc::kCorrupt, "database disk image is malformed");
+    for (const ColumnPick& pick : picks) out[pick.out].set_null();
+    return;
+  }
+  RecordWalk walk(base::as_text(payload));
+  int at = 0;
+  for (const ColumnPick& pick : picks) {
+    for (; at < pick.record_at; ++at) walk.skip();
+    ++at;
+    Value& to = out[pick.out];
+    if (!walk.next(to)) {
+      to = table_->columns[static_cast<size_t>(pick.column)].added_default;
+      continue;
+    }
+    if (pick.is_real && to.is_integer()) to.set_real(static_cast<f64>(to.raw_integer()));
+    if (cx.session.encoding != Encoding::kUtf8) [[unlikely]]
+      text_from_stored(to, cx.session.encoding);
+  }
+}
+
 i64 TableCursor::rowid() {
   if (index_ == nullptr) {
     if (cursor_.restore() != Hit::kRow) return 0;
     return cursor_.rowid();
   }
   if (row_found_) return cursor_.rowid();
-  // The rowid is the last column of the index record.
   ByteView payload;
-  if (!index_known_) {
-    if (index_cursor_.restore() != Hit::kRow || index_cursor_.payload(&payload) != Hit::kRow)
-      return 0;
-    index_record_.reset(base::as_text(payload));
-    index_known_ = true;
-  }
-  Value value;
-  index_record_.column(static_cast<int>(index_->columns.size()) - 1, value);
-  return value.to_integer();
+  if (index_cursor_.restore() != Hit::kRow || index_cursor_.payload(&payload) != Hit::kRow)
+    return 0;
+  return last_integer(base::as_text(payload));
 }
 
 }  // namespace db

@@ -4,6 +4,7 @@
 // Values borrow from pages until the cursor moves. Single-threaded.
 #pragma once
 
+#include "db/exec/column_picks.h"
 #include "db/exec/context.h"
 #include "db/value/record.h"
 
@@ -60,15 +61,29 @@ class TableCursor {
   }
 
   void column(int column, Value& out, Cx& cx);
+  // Several columns of the table's record, whose picks are in its order. REQUIRES: made for table()
+  // and index().
+  void columns(std::span<const ColumnPick> picks, Value* out, Cx& cx);
   i64 rowid();
   bool uses_index() const { return index_ != nullptr; }
+  const Index* index() const { return index_; }
+  bool index_has(int column) const { return index_place_[static_cast<size_t>(column)] >= 0; }
   // Positions rows() on the row that the index points to.
   bool find_row(Cx& cx);
 
  private:
   void prepare(Cx& cx);
-  bool load_record(Cx& cx);
-  bool load_index_record(Cx& cx);
+  // Views into pages are not good any more when somebody wrote meanwhile.
+  void refresh(const Cx& cx) {
+    if (epoch_ == cx.session.write_epoch) return;
+    epoch_ = cx.session.write_epoch;
+    moved();
+  }
+  // The records under the cursors, read when first asked for. False: failed.
+  bool load_record(Cx& cx) { return record_known_ || load_record_slow(cx); }
+  bool load_index_record(Cx& cx) { return index_known_ || load_index_record_slow(cx); }
+  bool load_record_slow(Cx& cx);
+  bool load_index_record_slow(Cx& cx);
 
   const Table* table_ = nullptr;
   const Index* index_ = nullptr;

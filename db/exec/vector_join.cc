@@ -1,6 +1,7 @@
 // Join levels over batches: hash lookups, rowid lookups, and nested loops for every other path.
 #include "db/exec/eval.h"
 #include "db/exec/join_hash.h"
+#include "db/exec/rowid_table.h"
 #include "db/exec/vector_source.h"
 
 #include <algorithm>
@@ -171,10 +172,14 @@ class HashLevel : public JoinLevelSource {
   bool entered_ = false;
 };
 
-// One row of a table by its rowid.
+// One row of a table by its rowid: looked up in the tree or, when so many are wanted that reading
+// the whole table costs less, in memory. `expected`: searches in all, as the plan guesses; it is
+// believed once an eighth of what would pay has been wanted, and no more after twice of that.
 class RowidLevel : public JoinLevelSource {
  public:
-  using JoinLevelSource::JoinLevelSource;
+  RowidLevel(const JoinLevel& level, std::unique_ptr<BatchSource> input, const ColumnRefs& wanted,
+             f64 expected)
+      : JoinLevelSource(level, std::move(input), wanted), expected_(expected) {}
 
   void open(Cx& cx) override {
     JoinLevelSource::open(cx);
@@ -182,64 +187,134 @@ class RowidLevel : public JoinLevelSource {
     if (!cursor_.open(cx, *source.table, source.database, nullptr)) return;
     decoder_ = std::make_unique<RowDecoder>(*source.table, batch_, source.slot);
     key_ = compile_vector(level_.path->lookups[0].value, input_->batch(), cx);
+    table_.reset();
+    searches_ = 0;
+    stays_with_tree_ = false;
+    span_ = 0;
   }
   void close(Cx& cx) override {
     JoinLevelSource::close(cx);
     cursor_.close();
+    table_.reset();
   }
 
  protected:
-  void begin(Cx& cx) override { keys_ = &key_->eval(*in_, in_->selection, cx); }
+  void begin(Cx& cx) override {
+    keys_ = &key_->eval(*in_, in_->selection, cx);
+    choose(cx);
+  }
 
   bool fill(Cx& cx) override {
     const Selection& rows = in_->selection;
     for (u32 i = 0; i < rows.count && !cx.failed(); ++i) {
-      u16 r = rows.rows[i];
-      bool found = keys_->types[r] != Type::kNull && find(r, cx);
-      if (!found && !level_.left) continue;
-      if (found) {
-        take(cx);
-      } else {
+      const u16 r = rows.rows[i];
+      i64 rowid = 0;
+      const bool found =
+          key(r, &rowid) && (table_ != nullptr ? find_in_memory(rowid) : find_in_tree(rowid, cx));
+      if (!found) {
+        if (!level_.left) continue;
         own_null(count_);
+        build_rows_[count_] = RowidTable::kNoRow;
       }
       input_rows_[count_++] = r;
+    }
+    if (table_ != nullptr) {
+      for (size_t c = 0; c < own_.size(); ++c) table_->load(c, build_rows_, count_, *own_[c].to);
     }
     return false;
   }
 
  private:
-  bool find(u32 r, Cx& cx) {
-    i64 rowid = keys_->cells[r].i;
-    if (keys_->types[r] != Type::kInteger) {
-      Value key;
-      keys_->load(r, key);
-      apply_comparison_affinity_one(level_.path->lookups[0].affinity, key);
-      apply_affinity(key, Affinity::kInteger);
-      if (!key.is_integer()) return false;
-      rowid = key.raw_integer();
+  // What a search in the tree costs, in rows of a scan.
+  static constexpr u64 kRowsPerSearch = 3;
+  static constexpr u64 kLeastSearches = 512;
+
+  void choose(Cx& cx) {
+    if (table_ != nullptr) {
+      if (written_ == cx.session.write_epoch) return;
+      table_.reset();  // the table may have changed meanwhile
+      stays_with_tree_ = true;
     }
-    Hit hit = cursor_.rows().seek_equal(rowid);
-    if (hit == Hit::kError) cx.fail(cursor_.rows().error());
-    return hit == Hit::kRow;
+    const f64 left = expected_ - static_cast<f64>(searches_);
+    searches_ += in_->selection.count;
+    if (stays_with_tree_ || searches_ < kLeastSearches || cx.failed()) return;
+    if (span_ == 0 && !find_span(cx)) return;
+    const f64 span = static_cast<f64>(span_);
+    const f64 paid = static_cast<f64>(searches_ * kRowsPerSearch);
+    const bool more_than_planned = paid >= 2 * span;
+    if (!more_than_planned && (left * kRowsPerSearch < span || paid * 8 < span)) return;
+    ColumnRefs wanted;
+    for (const Own& own : own_) wanted.push_back(own.ref);
+    table_ = std::make_unique<RowidTable>(level_, wanted);
+    written_ = cx.session.write_epoch;
+    if (table_->too_large(span_) || !table_->build(first_, last_, cx)) {
+      table_.reset();
+      stays_with_tree_ = true;
+    }
   }
-  void take(Cx& cx) {
+  bool find_span(Cx& cx) {
     Cursor& rows = cursor_.rows();
+    stays_with_tree_ = rows.first() != Hit::kRow;
+    if (stays_with_tree_) return false;
+    first_ = rows.rowid();
+    if (rows.last() != Hit::kRow) {
+      cx.fail(rows.error());
+      return false;
+    }
+    last_ = rows.rowid();
+    span_ = static_cast<u64>(last_) - static_cast<u64>(first_) + 1;
+    stays_with_tree_ = last_ < first_ || span_ == 0;
+    return !stays_with_tree_;
+  }
+
+  // The rowid that input row `r` asks for. False: none.
+  bool key(u32 r, i64* rowid) const {
+    if (keys_->types[r] == Type::kInteger) {
+      *rowid = keys_->cells[r].i;
+      return true;
+    }
+    Value key;
+    keys_->load(r, key);
+    apply_comparison_affinity_one(level_.path->lookups[0].affinity, key);
+    apply_affinity(key, Affinity::kInteger);
+    if (!key.is_integer()) return false;
+    *rowid = key.raw_integer();
+    return true;
+  }
+  bool find_in_memory(i64 rowid) {
+    build_rows_[count_] = table_->find(rowid);
+    return build_rows_[count_] != RowidTable::kNoRow;
+  }
+  bool find_in_tree(i64 rowid, Cx& cx) {
+    Cursor& rows = cursor_.rows();
+    const Hit hit = rows.seek_equal(rowid);
+    if (hit == Hit::kError) cx.fail(rows.error());
+    if (hit != Hit::kRow) return false;
     std::string_view record;
     if (!decoder_->only_rowid()) {
       ByteView payload;
       if (rows.payload(&payload) != Hit::kRow) {
         cx.fail(rows.error());
-        return;
+        return false;
       }
       record = base::as_text(payload);
     }
-    decoder_->decode(count_, rows.rowid(), record, &batch_.arena);
+    decoder_->decode(count_, rowid, record, &batch_.arena);
+    return true;
   }
 
   TableCursor cursor_;
   std::unique_ptr<RowDecoder> decoder_;
   std::unique_ptr<VectorExpr> key_;
   const Vector* keys_ = nullptr;
+  std::unique_ptr<RowidTable> table_;
+  f64 expected_;
+  u64 written_ = 0;   // the session's write_epoch when table_ was read
+  u64 searches_ = 0;  // wanted so far
+  bool stays_with_tree_ = false;
+  i64 first_ = 0, last_ = 0;
+  u64 span_ = 0;  // of the table's rowids; 0: not known
+  u32 build_rows_[kBatchRows];
 };
 
 // The row executor's level, started for each input row.
@@ -348,7 +423,7 @@ void collect_path(const AccessPath& path, ColumnRefs* out) {
 
 std::unique_ptr<BatchSource> make_join_level(const JoinLevel& level,
                                              std::unique_ptr<BatchSource> input,
-                                             const ColumnRefs& wanted) {
+                                             const ColumnRefs& wanted, f64 expected) {
   const AccessPath& path = *level.path;
   bool plain = level.on.empty() && !path.reverse;
   if (path.kind == PathKind::kHash && plain && level.source->kind != SourceKind::kVirtual) {
@@ -356,7 +431,7 @@ std::unique_ptr<BatchSource> make_join_level(const JoinLevel& level,
   }
   if (path.kind == PathKind::kRowidEqual && plain && !path.lookups[0].is_in &&
       !path.lookups[0].is_null_safe) {
-    return std::make_unique<RowidLevel>(level, std::move(input), wanted);
+    return std::make_unique<RowidLevel>(level, std::move(input), wanted, expected);
   }
   return std::make_unique<NestedLevel>(level, std::move(input), wanted);
 }
@@ -375,6 +450,7 @@ std::unique_ptr<BatchSource> make_pipeline(const JoinPlan& plan, const ColumnRef
   }
   std::unique_ptr<BatchSource> source;
   std::vector<int> slots;
+  f64 rows = 1;  // that the levels so far give, as planned
   for (size_t i = 0; i < count; ++i) {
     slots.push_back(plan.levels[i]->source->slot);
     // Columns of later items and of enclosing rows are not this level's.
@@ -384,8 +460,9 @@ std::unique_ptr<BatchSource> make_pipeline(const JoinPlan& plan, const ColumnRef
     if (i == 0) {
       source = make_scan(*plan.levels[0], needed[0], true);
     } else {
-      source = make_join_level(*plan.levels[i], std::move(source), needed[i]);
+      source = make_join_level(*plan.levels[i], std::move(source), needed[i], rows);
     }
+    rows *= plan.levels[i]->path->rows;
   }
   return source;
 }

@@ -16,49 +16,55 @@ RowDecoder::RowDecoder(const Table& table, Batch& batch, int slot) {
       continue;
     }
     const Column& definition = table.columns[static_cast<size_t>(column.ref.column)];
-    items_.push_back({definition.record_at, column.vector.get(),
+    items_.push_back({definition.record_at, 0, column.vector.get(),
                       definition.affinity == Affinity::kReal, &definition.added_default});
   }
   std::sort(items_.begin(), items_.end(),
             [](const Item& a, const Item& b) { return a.place < b.place; });
+  int place = 0;
+  for (Item& item : items_) {
+    item.skip = static_cast<u32>(item.place - place);
+    place = item.place;
+  }
 }
 
 namespace {
 
-// Bytes of the bodies of the serial types that take one byte.
+// Bytes of the bodies of the serial types that take one byte; of no meaning behind those.
 constexpr auto kSmallSizes = [] {
-  std::array<u8, 128> sizes{0, 1, 2, 3, 4, 6, 8, 8};
-  for (size_t type = 12; type < sizes.size(); ++type)
-    sizes[type] = static_cast<u8>((type - 12) / 2);
+  std::array<u8, 256> sizes{0, 1, 2, 3, 4, 6, 8, 8};
+  for (size_t type = 12; type < 128; ++type) sizes[type] = static_cast<u8>((type - 12) / 2);
   return sizes;
 }();
 
-// Serial types 1 to 6, 8 and 9.
-inline i64 decode_integer(u64 type, const u8* p) {
-  switch (type) {
-    case 1:
-      return static_cast<i8>(p[0]);
-    case 2:
-      return static_cast<i16>(base::load_be16(p));
-    case 3:
-      return (static_cast<i64>(static_cast<i8>(p[0])) << 16) | (p[1] << 8) | p[2];
-    case 4:
-      return static_cast<i32>(base::load_be32(p));
-    case 5:
-      return (static_cast<i64>(static_cast<i16>(base::load_be16(p))) << 32) |
-             base::load_be32(p + 2);
-    case 6:
-      return static_cast<i64>(base::load_be64(p));
-    default:
-      return static_cast<i64>(type - 8);
-  }
+// Bits of eight bytes that are not in an integer of this serial type.
+constexpr u8 kSpareBits[7] = {0, 56, 48, 40, 32, 16, 0};
+
+// Serial types 1 to 6, 8 and 9. `room`: bytes that may be read from `body` on.
+inline i64 decode_integer(u64 type, const u8* body, std::ptrdiff_t room) {
+  if (type >= 8) return static_cast<i64>(type - 8);
+  if (room >= 8) [[likely]]
+    return static_cast<i64>(base::load_be64(body)) >> kSpareBits[type];
+  Value value;
+  decode_serial(type, body, value);
+  return value.raw_integer();
 }
 
 }  // namespace
 
 [[gnu::always_inline]] inline void RowDecoder::put(const Item& item, u32 at, u64 type,
-                                                   const u8* body, sql::Arena* arena) {
+                                                   const u8* body, std::ptrdiff_t room,
+                                                   sql::Arena* arena) {
   Vector& to = *item.to;
+  if (type - 1 <= 5 || type - 8 <= 1) {
+    const i64 integer = decode_integer(type, body, room);
+    if (item.real) {
+      to.set_real(at, static_cast<f64>(integer));
+    } else {
+      to.set_integer(at, integer);
+    }
+    return;
+  }
   if (type >= 12) {
     u32 size = static_cast<u32>((type - 12) / 2);
     auto* bytes = reinterpret_cast<const char*>(body);
@@ -77,15 +83,26 @@ inline i64 decode_integer(u64 type, const u8* p) {
     to.set_real(at, real);
     return;
   }
-  if (type == 0 || type >= 10) {
-    to.set_null(at);
-    return;
-  }
-  i64 integer = decode_integer(type, body);
-  if (item.real) {
-    to.set_real(at, static_cast<f64>(integer));
-  } else {
-    to.set_integer(at, integer);
+  to.set_null(at);
+}
+
+// The columns from `item` on, for records whose types take any number of bytes, and for those that
+// are malformed or too short: NULLs, or what was added later, as in RecordView.
+void RowDecoder::take_any(const Item* item, u32 at, std::string_view record,
+                          sql::Arena* arena) const {
+  const Item* const last = items_.data() + items_.size();
+  RecordWalk walk(record);
+  Value value;
+  bool present = false;
+  for (int place = -1; item != last; ++item) {
+    for (; place < item->place; ++place) present = walk.next(value);
+    Value shown = present ? value : *item->missing;
+    if (item->real && shown.is_integer()) shown.set_real(static_cast<f64>(shown.raw_integer()));
+    if (present && arena != nullptr) {
+      item->to->store(at, shown, *arena);
+    } else {
+      item->to->borrow(at, shown);
+    }
   }
 }
 
@@ -95,50 +112,27 @@ inline i64 decode_integer(u64 type, const u8* p) {
   const Item* item = items_.data();
   const Item* const last = item + items_.size();
   if (item == last) return;
+  // Nearly always a record's header and all types in it take one byte each.
   const u8* const data = reinterpret_cast<const u8*>(record.data());
   const u8* const end = data + record.size();
-  u64 header = record.empty() ? 0 : *data;
-  int bytes = 1;
-  if (header >= 0x80) [[unlikely]]
-    bytes = get_varint_checked(data, end, &header);
-  if (bytes == 0 || header > record.size()) header = 0;
-  const u8* from = data + bytes;
+  const u32 header = record.empty() ? 0 : *data;
+  if (header - 1 > 0x7e || header > record.size()) [[unlikely]]
+    return take_any(item, at, record, arena);
+  const u8* type = data + 1;
   const u8* const header_end = data + header;
-  const u8* body = header_end;
-  int place = 0;
-  while (from < header_end) {
-    u64 type = *from;
-    u64 size = 0;
-    if (type < 0x80) [[likely]] {
-      ++from;
-      size = kSmallSizes[type];
-    } else {
-      bytes = get_varint_checked(from, header_end, &type);
-      if (bytes == 0) break;
-      from += bytes;
-      size = (type - 12) / 2;
-    }
-    if (item->place == place++) {
-      if (size > static_cast<u64>(end - body)) break;  // malformed: NULLs, as in RecordView
-      do {
-        put(*item++, at, type, body, arena);
-        if (item == last) return;
-      } while (item->place == place - 1);
-    } else if (size > static_cast<u64>(end - body)) [[unlikely]] {
-      break;
-    }
-    body += size;
-  }
+  const u8* body = header_end;  // of `type`
   for (; item != last; ++item) {
-    if (item->missing->is_null()) item->to->set_null(at);
-    if (item->missing->is_integer()) {
-      item->to->set_integer(at, item->missing->raw_integer());
-    } else if (item->missing->is_real()) {
-      item->to->set_real(at, item->missing->raw_real());
-    } else if (item->missing->has_bytes()) {
-      std::string_view bytes = item->missing->bytes();
-      item->to->set_bytes(at, item->missing->type(), bytes.data(), static_cast<u32>(bytes.size()));
+    u32 wide = 0;
+    const u8* const wanted = type + item->skip;
+    if (wanted >= header_end) [[unlikely]]
+      return take_any(item, at, record, arena);
+    for (; type < wanted; ++type) {
+      wide |= *type;
+      body += kSmallSizes[*type];
     }
+    if ((wide | *type) >= 0x80 || end - body < kSmallSizes[*type]) [[unlikely]]
+      return take_any(item, at, record, arena);
+    put(*item, at, *type, body, end - body, arena);
   }
 }
 

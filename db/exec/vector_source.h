@@ -44,12 +44,15 @@ class RowDecoder {
  private:
   struct Item {
     int place;  // in the record
+    u32 skip;   // columns between the one before and this one, it included
     Vector* to;
     bool real;  // REAL columns store whole numbers as integers
     const Value* missing;
   };
+  void take_any(const Item* item, u32 at, std::string_view record, sql::Arena* arena) const;
   void take(u32 at, i64 rowid, std::string_view record, sql::Arena* arena) const;
-  static void put(const Item& item, u32 at, u64 type, const u8* body, sql::Arena* arena);
+  static void put(const Item& item, u32 at, u64 type, const u8* body, std::ptrdiff_t room,
+                  sql::Arena* arena);
 
   std::vector<Item> items_;  // by place
   std::vector<Vector*> rowids_;
@@ -59,10 +62,10 @@ class RowDecoder {
 std::unique_ptr<BatchSource> make_scan(const JoinLevel& level, const ColumnRefs& wanted,
                                        bool first);
 // A level after `input`. `wanted`: columns of this and earlier items that its filters and
-// everything behind it read.
+// everything behind it read. `expected`: rows that the input gives, as planned.
 std::unique_ptr<BatchSource> make_join_level(const JoinLevel& level,
                                              std::unique_ptr<BatchSource> input,
-                                             const ColumnRefs& wanted);
+                                             const ColumnRefs& wanted, f64 expected);
 std::unique_ptr<BatchSource> make_pipeline(const JoinPlan& plan, const ColumnRefs& wanted);
 
 void add_columns(Batch& batch, const ColumnRefs& wanted);

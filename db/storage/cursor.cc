@@ -561,8 +561,21 @@ u32 Cursor::batch(Cell* out, u32 capacity) {
   const Page& page = *top().page;
   u32 from = top().index;
   u32 count = std::min(capacity, page.cell_count - from);
+  const u8* const end = page.data + usable_;
   for (u32 i = 0; i < count; i++) {
-    if (!db::parse_cell(page, usable_, page.cell_at(from + i), &out[i])) {
+    const u8* const at = page.cell_at(from + i);
+    u64 size;
+    u64 rowid;
+    const u8* c = at + read_varint(at, &size);
+    c += read_varint(c, &rowid);
+    if (size <= page.max_local && c + size <= end) [[likely]] {
+      const u32 bytes = static_cast<u32>(c - at) + static_cast<u32>(size);
+      out[i] = {.rowid = static_cast<i64>(rowid),
+                .payload = c,
+                .size = static_cast<u32>(size),
+                .local = static_cast<u32>(size),
+                .bytes = std::max(bytes, 4u)};
+    } else if (!db::parse_cell(page, usable_, at, &out[i])) {
       count = i;
       break;
     }

@@ -254,31 +254,37 @@ bool RecordView::parse_to(int index) {
 }
 
 bool RecordView::parse_more(int index) {
-  while (parsed_ <= index) {
-    if (header_at_ >= header_end_) return false;
-    u64 type = data_[header_at_];
+  const u8* const data = data_;
+  u32 at = header_at_;
+  u32 body = body_at_;
+  int parsed = parsed_;
+  for (; parsed <= index && at < header_end_; ++parsed) {
+    u64 type = data[at];
     int n = 1;
-    if (type >= 0x80) n = get_varint_checked(data_ + header_at_, data_ + header_end_, &type);
-    u64 end = body_at_ + (type < 12 ? serial_type_size(type) : (type - 12) / 2);
-    if (n == 0 || end > size_) {
+    if (type >= 0x80) n = get_varint_checked(data + at, data + header_end_, &type);
+    const u64 end = body + (type < 12 ? serial_type_size(type) : (type - 12) / 2);
+    if (n == 0 || end > size_) [[unlikely]] {
       corrupt_ = true;
-      header_at_ = header_end_;
-      return false;
+      at = header_end_;
+      break;
     }
-    if (parsed_ == capacity_) grow();
-    types_[parsed_] = static_cast<u32>(type);
-    offsets_[parsed_] = body_at_;
-    header_at_ += static_cast<u32>(n);
-    body_at_ = static_cast<u32>(end);
-    ++parsed_;
+    if (parsed == capacity_) [[unlikely]]
+      grow(parsed);
+    types_[parsed] = static_cast<u32>(type);
+    offsets_[parsed] = body;
+    at += static_cast<u32>(n);
+    body = static_cast<u32>(end);
   }
-  return true;
+  header_at_ = at;
+  body_at_ = body;
+  parsed_ = parsed;
+  return parsed > index;
 }
 
-void RecordView::grow() {
+void RecordView::grow(int parsed) {
   std::vector<u32> wider(static_cast<size_t>(capacity_) * 4);
-  std::memcpy(wider.data(), types_, sizeof(u32) * static_cast<size_t>(parsed_));
-  std::memcpy(wider.data() + capacity_ * 2, offsets_, sizeof(u32) * static_cast<size_t>(parsed_));
+  std::memcpy(wider.data(), types_, sizeof(u32) * static_cast<size_t>(parsed));
+  std::memcpy(wider.data() + capacity_ * 2, offsets_, sizeof(u32) * static_cast<size_t>(parsed));
   heap_.swap(wider);
   types_ = heap_.data();
   offsets_ = heap_.data() + capacity_ * 2;
@@ -288,6 +294,19 @@ void RecordView::grow() {
 int RecordView::count() {
   parse_to(1 << 20);
   return parsed_;
+}
+
+i64 last_integer(std::string_view record) {
+  const u8* const data = reinterpret_cast<const u8*>(record.data());
+  u64 header = 0;
+  const int bytes = record.empty() ? 0 : get_varint_checked(data, data + record.size(), &header);
+  if (bytes == 0 || header > record.size() || header <= static_cast<u64>(bytes)) return 0;
+  const u8 type = data[header - 1];
+  const u32 size = serial_type_size(type);
+  if (type == 0 || type == 7 || type > 9 || size > record.size() - header) return 0;
+  Value value;
+  decode_serial(type, data + record.size() - size, value);
+  return value.raw_integer();
 }
 
 int compare_record(std::string_view record, std::span<const Value> key, const KeyInfo& info) {

@@ -131,28 +131,47 @@ class RecordWalk {
   }
   // The next column, borrowed. False, and `out` as it was: the record has no more, or is malformed.
   bool next(Value& out) {
-    if (at_ >= header_end_) return false;
-    u64 type = *at_;
-    int bytes = 1;
-    if (type >= 0x80) [[unlikely]]
-      bytes = get_varint_checked(at_, header_end_, &type);
-    const u64 size = type < 12 ? serial_type_size(type) : (type - 12) / 2;
-    if (bytes == 0 || size > static_cast<u64>(end_ - body_)) [[unlikely]] {
-      at_ = header_end_;
-      return false;
-    }
-    at_ += bytes;
+    u64 type;
+    const u8* const body = pass(&type);
+    if (body == nullptr) return false;
     if (type >= 12) {
       out.set_borrowed((type & 1) != 0 ? Type::kText : Type::kBlob,
-                       reinterpret_cast<const char*>(body_), size);
+                       reinterpret_cast<const char*>(body), (type - 12) / 2);
+    } else if (type - 1 <= 5 && end_ - body >= 8) {
+      // The bits of eight bytes that are not in an integer of this type go out behind.
+      static constexpr u8 kSpareBits[7] = {0, 56, 48, 40, 32, 16, 0};
+      u64 word;
+      std::memcpy(&word, body, sizeof word);
+      out.set_integer(static_cast<i64>(__builtin_bswap64(word)) >> kSpareBits[type]);
     } else {
-      decode_serial(type, body_, out);
+      decode_serial(type, body, out);
     }
-    body_ += size;
     return true;
+  }
+  void skip() {
+    u64 type;
+    pass(&type);
   }
 
  private:
+  // Past the next column: its body, and its serial type. Null: there is none.
+  const u8* pass(u64* type) {
+    if (at_ >= header_end_) return nullptr;
+    *type = *at_;
+    int bytes = 1;
+    if (*type >= 0x80) [[unlikely]]
+      bytes = get_varint_checked(at_, header_end_, type);
+    const u64 size = *type < 12 ? serial_type_size(*type) : (*type - 12) / 2;
+    if (bytes == 0 || size > static_cast<u64>(end_ - body_)) [[unlikely]] {
+      at_ = header_end_;
+      return nullptr;
+    }
+    const u8* const body = body_;
+    at_ += bytes;
+    body_ += size;
+    return body;
+  }
+
   const u8* at_;
   const u8* end_;
   const u8* header_end_;
@@ -198,7 +217,7 @@ class RecordView {
   void start();
   bool parse_to(int index);
   bool parse_more(int index);
-  void grow();
+  void grow(int parsed);
 
   static constexpr int kInline = 24;
   const u8* data_ = nullptr;
@@ -228,6 +247,9 @@ int compare_record(std::string_view record, std::span<const Value> key, const Ke
 int compare_records(std::string_view a, std::string_view b, const KeyInfo& info);
 // Order of two unpacked keys; the shorter one decides how far.
 int compare_keys(std::span<const Value> a, std::span<const Value> b, const KeyInfo& info);
+// The last column of a record that ends in an integer, as those of an index end in the rowid: found
+// from behind. 0 for other records.
+i64 last_integer(std::string_view record);
 // All columns of a record as borrowed values, appended to `out`.
 bool decode_record(std::string_view record, std::vector<Value>& out,
                    Encoding encoding = Encoding::kUtf8);

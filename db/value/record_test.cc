@@ -164,5 +164,24 @@ TEST(Record, TheFirstColumnsDecideAsTheWholeRecord) {
   EXPECT_GT(decided, 30000u);
 }
 
+TEST(Record, TheLastIntegerIsFoundFromBehind) {
+  base::Rng rng(11);
+  for (int i = 0; i < 20000; ++i) {
+    std::vector<Value> row;
+    for (size_t c = rng.below(4); c > 0; --c) row.push_back(random_value(rng));
+    const i64 rowid = static_cast<i64>(rng.next()) >> rng.below(64);
+    row.push_back(Value::integer(rowid));
+    std::string record;
+    encode_record(row, record);
+    ASSERT_EQ(last_integer(record), rowid);
+    record.resize(rng.below(record.size()));
+    last_integer(record);  // reads nothing behind what there is
+  }
+  EXPECT_EQ(last_integer(""), 0);
+  std::string text;
+  encode_record(std::vector{Value::text("x")}, text);
+  EXPECT_EQ(last_integer(text), 0);
+}
+
 }  // namespace
 }  // namespace db

@@ -1,5 +1,6 @@
 #include "fs/client/memory_workspace.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace fs {
@@ -17,7 +18,18 @@ MemoryWorkspace::MemoryWorkspace(Serialiser::Options options, i64 now_ns)
 
 void MemoryWorkspace::perform(const Request& request, base::ByteView data, Effects& effects) {
   serialiser_.step(request, effects);
-  if (effects.data != 0) data_[effects.data].assign(data.begin(), data.end());
+  if (effects.data == 0) return;
+  data_[effects.data].assign(data.begin(), data.end());
+  bytes_held_ += data.size();
+  if (bytes_held_ > sweep_at_bytes_) sweep();
+}
+
+void MemoryWorkspace::sweep() {
+  auto used = serialiser_.data_in_use();
+  std::erase_if(data_, [&](const auto& piece) { return !used.contains(piece.first); });
+  bytes_held_ = 0;
+  for (const auto& [id, bytes] : data_) bytes_held_ += bytes.size();
+  sweep_at_bytes_ = std::max<u64>(64 << 20, 2 * bytes_held_);
 }
 
 base::Status MemoryWorkspace::read(const Piece& piece, base::Bytes out) {

@@ -1,7 +1,7 @@
 // A workspace that lives in memory alone: `agentfs mount --memory`. It is the floor that benchmarks
 // compare with (what FUSE and the serialiser cost by themselves) and what mount tests run on
-// quickly. Nothing survives the process; bytes that were overwritten or deleted are kept until
-// then, too.
+// quickly. Nothing survives the process. Bytes that were overwritten or deleted go when as much
+// again has been written as is in use, and at least 64 MiB.
 #pragma once
 
 #include "fs/store/store.h"
@@ -28,9 +28,13 @@ class MemoryWorkspace : public Workspace {
   Seq synced_seq() const override { return ~Seq{0}; }
   WorkspaceInfo info() const override;
   base::Status close() override { return {}; }
+  u64 bytes_held() const { return bytes_held_; }
 
  private:
+  void sweep();
+
   Serialiser serialiser_;
+  u64 bytes_held_ = 0, sweep_at_bytes_ = 64 << 20;
   std::unordered_map<DataId, std::vector<u8>> data_;
 };
 

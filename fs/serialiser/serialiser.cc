@@ -69,6 +69,14 @@ std::vector<Ino> Serialiser::referenced() const {
   return all;
 }
 
+std::unordered_set<DataId> Serialiser::data_in_use() const {
+  std::unordered_set<DataId> all;
+  for (const auto& [ino, node] : nodes_) {
+    for (const Extent& extent : node.extents) all.insert(extent.data);
+  }
+  return all;
+}
+
 base::Result<Node*> Serialiser::find_node(Ino ino) {
   auto at = nodes_.find(ino);
   if (at != nodes_.end()) return &at->second;

@@ -28,6 +28,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace fs {
@@ -96,6 +97,8 @@ class Serialiser {
 
   // Inodes that some session's kernel knows.
   std::vector<Ino> referenced() const;
+  // Data that resident nodes refer to: all of it where there is no base.
+  std::unordered_set<DataId> data_in_use() const;
   // Orphans that no session references, as after a restart; reclaims them with EndSession.
   base::Result<std::vector<Ino>> orphans();
   // Names the exact extents of a range, for Defragment.

@@ -1,5 +1,6 @@
-// Loads in the manner of fsx and fsstress. AGENTFS_STRESS_SECONDS says how long each takes (2 here,
-// 300 in the nightly run); AGENTFS_SEED repeats a run of the first kind.
+// Loads in the manner of fsx and fsstress, on a mounted store that is checked at the end.
+// AGENTFS_STRESS_SECONDS says how long each takes (2 here, 600 in the nightly run); AGENTFS_SEED
+// repeats a run of the first kind.
 #include "base/clock.h"
 #include "base/random.h"
 #include "fs/tests/mounted.h"
@@ -32,6 +33,26 @@ class Deadline {
 
  private:
   i64 end_us_;
+};
+
+// A store with one mount, for as long as a test; fsck at the end, and again after a collection.
+class Store {
+ public:
+  explicit Store(std::vector<std::string> options = {}) {
+    agentfs({"format", place_ / "store"});
+    mount_ = std::make_unique<Mount>(place_ / "store", std::move(options));
+  }
+  Mount& mount() { return *mount_; }
+  void check() {
+    mount_.reset();
+    agentfs({"fsck", place_ / "store"});
+    agentfs({"gc", place_ / "store"});
+    agentfs({"fsck", place_ / "store"});
+  }
+
+ private:
+  base::TempDir place_{"agentfs-stress"};
+  std::unique_ptr<Mount> mount_;
 };
 
 // One file and what it must hold.
@@ -143,7 +164,8 @@ class OneFile {
 
 TEST(Stress, OneFileHoldsWhatWasWrittenByEveryMeans) {
   if (!can_mount()) GTEST_SKIP() << "this machine cannot mount FUSE";
-  Mount mount;
+  Store store;
+  Mount& mount = store.mount();
   Deadline deadline;
   const char* given = std::getenv("AGENTFS_SEED");
   u64 seed = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
@@ -153,6 +175,7 @@ TEST(Stress, OneFileHoldsWhatWasWrittenByEveryMeans) {
       ASSERT_TRUE(file.step()) << "seed " << seed << ", step " << step << ", errno " << errno;
     }
   }
+  store.check();
 }
 
 // Random names in a small tree, from several threads: errors are expected, damage is not.
@@ -231,7 +254,8 @@ void take_census(const std::string& folder, Census& census) {
 
 TEST(Stress, ManyThreadsLeaveATreeWhoseCountsAddUp) {
   if (!can_mount()) GTEST_SKIP() << "this machine cannot mount FUSE";
-  Mount mount("", {"--threads", "3"});
+  Store store({"--threads", "3"});
+  Mount& mount = store.mount();
   {
     Deadline deadline;
     std::vector<std::jthread> threads;
@@ -246,6 +270,7 @@ TEST(Stress, ManyThreadsLeaveATreeWhoseCountsAddUp) {
     EXPECT_EQ(count.first, count.second) << "inode " << ino << ": names and nlink";
   }
   EXPECT_TRUE(base::remove_tree(mount / "a").ok());
+  store.check();
 }
 
 }  // namespace
