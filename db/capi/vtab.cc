@@ -135,12 +135,14 @@ class Table : public VirtualTable {
     if (code != SQLITE_OK) return error_of(table_, code);
     return i64{rowid};
   }
-  Status begin() override { return call(module().xBegin); }
-  Status commit() override {
-    if (Status synced = call(module().xSync); !synced.ok()) return synced;
-    return call(module().xCommit);
-  }
-  Status rollback() override { return call(module().xRollback); }
+  bool has_transactions() const override { return module().xBegin != nullptr; }
+  Status begin() override { return call(&sqlite3_module::xBegin); }
+  Status sync() override { return call(&sqlite3_module::xSync); }
+  Status commit() override { return call(&sqlite3_module::xCommit); }
+  Status rollback() override { return call(&sqlite3_module::xRollback); }
+  Status savepoint(int number) override { return call(&sqlite3_module::xSavepoint, number); }
+  Status release(int number) override { return call(&sqlite3_module::xRelease, number); }
+  Status rollback_to(int number) override { return call(&sqlite3_module::xRollbackTo, number); }
   Status destroy() override {
     if (module().xDestroy == nullptr) return {};
     int code = module().xDestroy(table_);
@@ -155,8 +157,15 @@ class Table : public VirtualTable {
 
  private:
   const sqlite3_module& module() const { return *table_->pModule; }
-  Status call(int (*callback)(sqlite3_vtab*)) {
-    return callback == nullptr ? Status() : status_of(table_, callback(table_));
+  // A table that was destroyed in its transaction hears nothing more.
+  Status call(int (*sqlite3_module::*member)(sqlite3_vtab*)) {
+    if (table_ == nullptr || module().*member == nullptr) return {};
+    return status_of(table_, (module().*member)(table_));
+  }
+  // Modules before version 2 have no room for these callbacks.
+  Status call(int (*sqlite3_module::*member)(sqlite3_vtab*, int), int number) {
+    if (table_ == nullptr || module().iVersion < 2 || module().*member == nullptr) return {};
+    return status_of(table_, (module().*member)(table_, number));
   }
   Session* session_;
   sqlite3_vtab* table_;

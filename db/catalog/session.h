@@ -96,6 +96,12 @@ struct Database {
 
 class VirtualModule;
 
+// A virtual table in the running transaction (virtual_transaction.h).
+struct VirtualWriter {
+  std::shared_ptr<VirtualTable> table;
+  int savepoints = 0;  // number of the last one that it heard of, plus 1
+};
+
 struct Savepoint {
   std::string name;
   bool is_transaction = false;  // opened outside of BEGIN: releasing it commits
@@ -147,7 +153,10 @@ struct Session {
   // Transactions and counters.
   bool autocommit = true;
   std::vector<Savepoint> savepoints;
-  i64 deferred_violations = 0;  // foreign keys that must be whole again at commit
+  std::vector<VirtualWriter> virtual_writers;
+  bool syncing_virtual = false;  // a table that syncs is running
+  int statement_savepoints = 0;  // open ones of running statements
+  i64 deferred_violations = 0;   // foreign keys that must be whole again at commit
   i64 changes = 0;
   i64 total_changes = 0;
   i64 last_insert_rowid = 0;

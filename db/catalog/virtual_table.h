@@ -84,9 +84,15 @@ class VirtualTable {
   virtual bool writable() const { return false; }
   // xUpdate: one value deletes; else old rowid, new rowid, columns. Answers the new rowid.
   virtual Result<i64> update(std::span<Value>) { return Error(rc::kReadOnly, "read-only table"); }
+  // Transactions; virtual_transaction.h says who calls them when.
+  virtual bool has_transactions() const { return false; }
   virtual Status begin() { return {}; }
+  virtual Status sync() { return {}; }
   virtual Status commit() { return {}; }
   virtual Status rollback() { return {}; }
+  virtual Status savepoint(int) { return {}; }
+  virtual Status release(int) { return {}; }
+  virtual Status rollback_to(int) { return {}; }
   virtual Status destroy() { return {}; }
   virtual Status rename(const std::string&) { return {}; }
 };

@@ -1,5 +1,6 @@
 // CREATE VIRTUAL TABLE.
 #include "db/catalog/virtual_table.h"
+#include "db/catalog/virtual_transaction.h"
 #include "db/engine/command.h"
 #include "db/engine/schema_store.h"
 #include "db/engine/transaction.h"
@@ -38,6 +39,7 @@ Status create_virtual_table(const Command& command) {
     });
     return connected;
   }
+  join_created_virtual(session, database.schema.find_table(name)->virtual_table);
   return bump_cookie(session, at);
 }
 

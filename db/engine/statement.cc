@@ -1,3 +1,4 @@
+#include "db/catalog/virtual_transaction.h"
 #include "db/engine/schema_store.h"
 #include "db/engine/statement_state.h"
 #include "db/engine/transaction.h"
@@ -139,9 +140,19 @@ int Statement::State::start() {
         (!alone || program->dml->conflict != sql::ConflictAction::kDefault) &&
         needs_statement_savepoint(*program->dml, session)) {
       savepoint = store.open_savepoint();
+      virtual_savepoint = next_virtual_number(session);
+      ++session.statement_savepoints;
+      if (Status told = savepoint_virtual(session, virtual_savepoint); !told.ok()) {
+        return fail(finish(told.error().code()), told.error().message());
+      }
     }
   }
   return rc::kOk;
+}
+
+void Statement::State::forget_savepoint() {
+  if (savepoint >= 0) --session.statement_savepoints;
+  savepoint = -1;
 }
 
 // Ends the run: undoes what a failed statement did, commits in autocommit mode.
@@ -180,6 +191,8 @@ int Statement::State::finish(int code) {
         (void)store.rollback_savepoint(savepoint);
         store.release_savepoint(savepoint);
       }
+      (void)rollback_virtual_to(session, virtual_savepoint);
+      (void)release_virtual(session, virtual_savepoint);
     }
     if (program->dml != nullptr) session.changes = 0;
   } else if (savepoint >= 0) {
@@ -187,8 +200,9 @@ int Statement::State::finish(int code) {
     if (store.state() == TransactionState::kWrite && store.savepoint_count() > savepoint) {
       store.release_savepoint(savepoint);
     }
+    (void)release_virtual(session, virtual_savepoint);
   }
-  savepoint = -1;
+  forget_savepoint();
   Status settled = settle(session);
   if (!settled.ok() && !failed) return fail(settled.error().code(), settled.error().message());
   return code;
@@ -253,7 +267,7 @@ int Statement::State::out_of_memory() {
   execution.reset();
   cx.reset();
   version = ~u64{0};
-  savepoint = -1;
+  forget_savepoint();
   session.trigger_depth = 0;
   session.active_triggers.clear();
   bool writes = !session.autocommit;

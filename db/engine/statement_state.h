@@ -19,6 +19,7 @@ struct Statement::State {
   int out_of_memory();
   int fail(int code, std::string text, int offset = -1);
   void drop_execution();
+  void forget_savepoint();
   void explain_plan();
   // Takes the row of the execution over into `row`, and shows it.
   void take_row();
@@ -56,8 +57,9 @@ struct Statement::State {
   bool running = false;
   bool done = false;
   bool is_writer = false;
-  int savepoint = -1;  // of this statement, in write_database
-  int latest = 0;      // code of the latest step
+  int savepoint = -1;         // of this statement, in write_database
+  int virtual_savepoint = 0;  // and its number for virtual tables
+  int latest = 0;             // code of the latest step
   std::array<i64, 10> counters{};
 };
 

@@ -1,5 +1,6 @@
 #include "db/engine/transaction.h"
 
+#include "db/catalog/virtual_transaction.h"
 #include "db/engine/schema_store.h"
 #include "db/storage/multi_commit.h"
 
@@ -63,6 +64,10 @@ Status begin_write(Session& session, int database, bool exclusive) {
 }
 
 Status commit_all(Session& session) {
+  if (Status synced = sync_virtual(session); !synced.ok()) {
+    if ((synced.error().code() & 0xff) != rc::kBusy) rollback_all(session);
+    return synced;
+  }
   if (session.hooks.commit) {
     bool writes = false;
     for (auto& database : session.databases) {
@@ -99,6 +104,7 @@ Status commit_all(Session& session) {
   session.savepoints.clear();
   session.deferred_violations = 0;
   session.defer_foreign_keys = false;
+  commit_virtual(session);
   return {};
 }
 
@@ -120,13 +126,14 @@ void rollback_all(Session& session) {
   session.deferred_violations = 0;
   session.defer_foreign_keys = false;
   session.autocommit = true;
+  rollback_virtual(session);
   if (wrote && session.hooks.rollback) session.hooks.rollback();
 }
 
 Status settle(Session& session) {
   if (!session.autocommit) return {};
   if (session.running_writers == 0) {
-    bool writes = false;
+    bool writes = !session.virtual_writers.empty();
     for (auto& database : session.databases) {
       writes |= database->store != nullptr && database->store->state() == TransactionState::kWrite;
     }
@@ -198,6 +205,7 @@ Status rollback_transaction(Session& session) {
 }
 
 Status open_savepoint(Session& session, std::string_view name) {
+  TRY(savepoint_virtual(session, next_virtual_number(session)));
   Savepoint savepoint;
   savepoint.name = name;
   savepoint.is_transaction = session.autocommit;
@@ -243,8 +251,9 @@ Status release_savepoint(Session& session, std::string_view name) {
       store->release_savepoint(savepoint.marks[i]);
     }
   }
+  const int number = virtual_number(session, static_cast<size_t>(at));
   session.savepoints.resize(static_cast<size_t>(at));
-  return {};
+  return release_virtual(session, number);
 }
 
 Status rollback_to_savepoint(Session& session, std::string_view name) {
@@ -261,7 +270,7 @@ Status rollback_to_savepoint(Session& session, std::string_view name) {
     if (database.schema_changed) database.schema.clear();
   }
   session.deferred_violations = savepoint.deferred_violations;
-  return {};
+  return rollback_virtual_to(session, virtual_number(session, static_cast<size_t>(at)));
 }
 
 }  // namespace db

@@ -1,5 +1,6 @@
 #include "db/exec/dml_execution.h"
 
+#include "db/catalog/virtual_transaction.h"
 #include "db/exec/eval.h"
 
 #include <algorithm>
@@ -60,6 +61,12 @@ void DmlExecution::close(Cx& cx) {
 }
 
 bool DmlExecution::run(Cx& cx) {
+  if (const auto& table = writer_.table().virtual_table; table != nullptr) {
+    if (Status joined = join_virtual(cx.session, table); !joined.ok()) {
+      cx.fail(joined.error());
+      return false;
+    }
+  }
   if (!writer_.open()) return false;
   bool done = false;
   switch (plan_.kind) {

@@ -121,6 +121,7 @@ bool DmlExecution::choose_rowid(std::vector<Value>& row, bool given, Cx& cx) {
     }
     return !table.autoincrement || note_autoincrement(rowid.raw_integer());
   }
+  if (table.kind == TableKind::kVirtual) return true;  // it chooses its own
   i64 next = 0;
   if (table.autoincrement) {
     if (!next_autoincrement(&next, cx)) return false;
