@@ -415,9 +415,37 @@ void add_scaled(const f32* x, f32 weight, i32 n, f32* into) {
   for (; i < n; ++i) into[i] = __builtin_fmaf(x[i], weight, into[i]);
 }
 
-f32 exponentiate(f32* x, i32 n) {
+f32 peak_of(const f32* x, i32 n) {
   f32 peak = x[0];
-  for (i32 i = 1; i < n; ++i) peak = x[i] > peak ? x[i] : peak;
+  i32 i = 0;
+  if (n >= 16) {
+    __m256 tops[2] = {_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8)};
+    for (i = 16; i + 16 <= n; i += 16) {
+      tops[0] = _mm256_max_ps(_mm256_loadu_ps(x + i), tops[0]);
+      tops[1] = _mm256_max_ps(_mm256_loadu_ps(x + i + 8), tops[1]);
+    }
+    alignas(32) f32 lanes[8];
+    _mm256_store_ps(lanes, _mm256_max_ps(tops[0], tops[1]));
+    for (f32 lane : lanes) peak = lane > peak ? lane : peak;
+  }
+  for (; i < n; ++i) peak = x[i] > peak ? x[i] : peak;
+  return peak;
+}
+
+i32 largest(const f32* x, i32 n) {
+  const f32 peak = peak_of(x, n);
+  const __m256 peaks = _mm256_set1_ps(peak);
+  i32 i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const int equal = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x + i), peaks, _CMP_EQ_OQ));
+    if (equal != 0) return i + __builtin_ctz(static_cast<unsigned>(equal));
+  }
+  while (i < n && x[i] != peak) ++i;
+  return i < n ? i : 0;
+}
+
+f32 exponentiate(f32* x, i32 n) {
+  const f32 peak = peak_of(x, n);
   const __m256 peaks = _mm256_set1_ps(peak);
   __m256 total = _mm256_setzero_ps();
   i32 i = 0;
@@ -436,7 +464,12 @@ f32 exponentiate(f32* x, i32 n) {
 
 void softmax(f32* x, i32 n) {
   const f32 inverse = exponentiate(x, n);
-  for (i32 i = 0; i < n; ++i) x[i] *= inverse;
+  const __m256 factor = _mm256_set1_ps(inverse);
+  i32 i = 0;
+  for (; i + 8 <= n; i += 8) {
+    _mm256_storeu_ps(x + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), factor));
+  }
+  for (; i < n; ++i) x[i] *= inverse;
 }
 
 void to_half(const f32* x, i32 n, u16* out) {
@@ -462,7 +495,7 @@ inline __m256 load_cached(const u8* page, i64 index) {
 
 template <bool Half, int R>
 void score_pages(const AttendArgs& args) {
-  const i32 pages = (args.length + R - 1 + 15) / 16;
+  const i32 pages = (args.length + args.growth * (R - 1) + 15) / 16;
   const __m256 scale = _mm256_set1_ps(args.scale);
   for (i32 p = 0; p < pages; ++p) {
     const u8* page = args.keys + args.pages[p] * args.key_page_bytes;
@@ -489,7 +522,7 @@ void score_pages(const AttendArgs& args) {
 // V vectors of eight outputs at once.
 template <bool Half, int R, int V>
 void mix_columns(const AttendArgs& args, i32 column, const f32* inverse) {
-  const i32 tokens = args.length + R - 1;
+  const i32 tokens = args.length + args.growth * (R - 1);
   __m256 acc[R][V];
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) acc[r][v] = _mm256_setzero_ps();
@@ -525,11 +558,12 @@ template <bool Half, int R>
 void attend_rows(const AttendArgs& args) {
   score_pages<Half, R>(args);
   f32 inverse[R];
-  const i32 tokens = args.length + R - 1;
+  const i32 tokens = args.length + args.growth * (R - 1);
   for (int r = 0; r < R; ++r) {
     f32* scores = args.scores + r * args.scores_stride;
-    inverse[r] = exponentiate(scores, args.length + r);
-    for (i32 u = args.length + r; u < tokens; ++u) scores[u] = 0;
+    const i32 length = args.length + args.growth * r;
+    inverse[r] = exponentiate(scores, length);
+    for (i32 u = length; u < tokens; ++u) scores[u] = 0;
   }
   i32 column = 0;
   for (; column + 16 <= args.v_stride; column += 16) mix_columns<Half, R, 2>(args, column, inverse);
@@ -575,35 +609,36 @@ inline __m128 fold_four(const __m256* v) {
   return _mm_add_ps(_mm_movelh_ps(first, second), _mm_movehl_ps(second, first));
 }
 
-template <bool Half>
+// H heads, up to four.
+template <bool Half, int H>
+void match_heads(const f32* q, i64 q_stride, const CachedRows& r, f32 scale, f32* out,
+                 i64 out_stride) {
+  for (i32 u = 0; u < r.count; ++u) {
+    __m256 acc[4];
+    for (int j = 0; j < 4; ++j) acc[j] = _mm256_setzero_ps();
+    for (i32 i = 0; i < r.n; i += 8) {
+      const __m256 key = load_cached<Half>(r.rows[u], i);
+      for (int j = 0; j < H; ++j) {
+        acc[j] = _mm256_fmadd_ps(_mm256_loadu_ps(q + j * q_stride + i), key, acc[j]);
+      }
+    }
+    alignas(16) f32 four[4];
+    _mm_store_ps(four, _mm_mul_ps(fold_four(acc), _mm_set1_ps(scale)));
+    for (int j = 0; j < H; ++j) out[j * out_stride + u] = four[j];
+  }
+}
+
+template <bool Half, int H = 4>
 void match_rows(const f32* q, i64 q_stride, i32 heads, const CachedRows& r, f32 scale, f32* out,
                 i64 out_stride) {
   i32 h = 0;
-  for (; h + 4 <= heads; h += 4) {
-    const f32* from = q + h * q_stride;
-    for (i32 u = 0; u < r.count; ++u) {
-      __m256 acc[4];
-      for (int j = 0; j < 4; ++j) acc[j] = _mm256_setzero_ps();
-      for (i32 i = 0; i < r.n; i += 8) {
-        const __m256 key = load_cached<Half>(r.rows[u], i);
-        for (int j = 0; j < 4; ++j) {
-          acc[j] = _mm256_fmadd_ps(_mm256_loadu_ps(from + j * q_stride + i), key, acc[j]);
-        }
-      }
-      alignas(16) f32 four[4];
-      _mm_store_ps(four, _mm_mul_ps(fold_four(acc), _mm_set1_ps(scale)));
-      for (int j = 0; j < 4; ++j) out[(h + j) * out_stride + u] = four[j];
-    }
+  for (; h + H <= heads; h += H) {
+    match_heads<Half, H>(q + h * q_stride, q_stride, r, scale, out + h * out_stride, out_stride);
   }
-  for (; h < heads; ++h) {
-    for (i32 u = 0; u < r.count; ++u) {
-      __m256 acc = _mm256_setzero_ps();
-      for (i32 i = 0; i < r.n; i += 8) {
-        acc = _mm256_fmadd_ps(_mm256_loadu_ps(q + h * q_stride + i),
-                              load_cached<Half>(r.rows[u], i), acc);
-      }
-      out[h * out_stride + u] = fold(acc) * scale;
-    }
+  if constexpr (H > 1) {
+    if (h < heads)
+      match_rows<Half, H - 1>(q + h * q_stride, q_stride, heads - h, r, scale, out + h * out_stride,
+                              out_stride);
   }
 }
 
@@ -639,26 +674,23 @@ inline void mix_block(const f32* weight, i64 weight_stride, const CachedRows& r,
   }
 }
 
-template <bool Half>
+template <bool Half, int H = 4>
 void mix_rows(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f32* out,
               i64 out_stride) {
-  for (i32 h = 0; h < heads; h += 4) {
+  i32 h = 0;
+  for (; h + H <= heads; h += H) {
     const f32* w = weight + h * weight_stride;
     f32* to = out + h * out_stride;
     i32 column = 0;
-    if (h + 4 <= heads) {
-      for (; column + 16 <= r.n; column += 16) {
-        mix_block<Half, 4, 2>(w, weight_stride, r, column, to, out_stride);
-      }
-      if (column < r.n) mix_block<Half, 4, 1>(w, weight_stride, r, column, to, out_stride);
-      continue;
+    for (; column + 16 <= r.n; column += 16) {
+      mix_block<Half, H, 2>(w, weight_stride, r, column, to, out_stride);
     }
-    for (i32 rest = h; rest < heads; ++rest) {
-      for (column = 0; column < r.n; column += 8) {
-        mix_block<Half, 1, 1>(weight + rest * weight_stride, weight_stride, r, column,
-                              out + rest * out_stride, out_stride);
-      }
-    }
+    if (column < r.n) mix_block<Half, H, 1>(w, weight_stride, r, column, to, out_stride);
+  }
+  if constexpr (H > 1) {
+    if (h < heads)
+      mix_rows<Half, H - 1>(weight + h * weight_stride, weight_stride, heads - h, r,
+                            out + h * out_stride, out_stride);
   }
 }
 
@@ -674,8 +706,8 @@ void mix(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f
 }  // namespace
 
 const Kernels kAvx2Kernels = {
-    "avx2", gemm,    quantize, rms_norm,  silu_mul, add,   add_scaled,
-    dot,    softmax, to_half,  from_half, attend,   match, mix,
+    "avx2",  gemm,    quantize, rms_norm,  silu_mul, add,   add_scaled, dot,
+    largest, softmax, to_half,  from_half, attend,   match, mix,
 };
 
 }  // namespace llm

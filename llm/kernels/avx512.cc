@@ -293,6 +293,9 @@ void add_scaled(const f32* x, f32 weight, i32 n, f32* into) {
 f32 dot(const f32* a, const f32* b, i32 n) {
   return kAvx2Kernels.dot(a, b, n);
 }
+i32 largest(const f32* x, i32 n) {
+  return kAvx2Kernels.largest(x, n);
+}
 void softmax(f32* x, i32 n) {
   kAvx2Kernels.softmax(x, n);
 }
@@ -306,20 +309,175 @@ void attend(const AttendArgs& args) {
   kAvx2Kernels.attend(args);
 }
 
+// Eight values of a cached row, twice: for the two heads that share a register.
+template <bool Half>
+inline __m512 load_twice(const u8* row, i32 index) {
+  if constexpr (Half) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + index * 2));
+    return _mm512_cvtph_ps(_mm256_broadcastsi128_si256(halves));
+  } else {
+    const __m512 once =
+        _mm512_castps256_ps512(_mm256_loadu_ps(reinterpret_cast<const f32*>(row) + index));
+    return _mm512_shuffle_f32x4(once, once, 0x44);
+  }
+}
+
+constexpr i32 kPairsMost = 4;
+constexpr i32 kMatchMost = 640;  // values of a row; longer ones go the narrow way
+
+// The sums of sixteen lanes are two sums of eight in the reference's order: lanes i and i + 4, then
+// 0 and 2, 1 and 3, then the two.
+inline void fold_two(__m512 v, __m512 scale, f32* low, f32* high) {
+  const __m512 half = _mm512_add_ps(v, _mm512_shuffle_f32x4(v, v, 0xb1));
+  const __m512 pair = _mm512_add_ps(half, _mm512_permute_ps(half, 0x4e));
+  const __m512 one = _mm512_mul_ps(_mm512_add_ps(pair, _mm512_permute_ps(pair, 0xb1)), scale);
+  *low = _mm512_cvtss_f32(one);
+  *high = _mm_cvtss_f32(_mm512_extractf32x4_ps(one, 2));
+}
+
+// P pairs of heads with U rows. `pairs` holds [n / 8][P][two heads][8] values.
+template <bool Half, int P, int U>
+inline void match_block(const f32* pairs, const u8* const* rows, i32 n, f32 scale, f32 (*out)[U]) {
+  __m512 acc[U][P];
+  for (int u = 0; u < U; ++u) {
+    for (int p = 0; p < P; ++p) acc[u][p] = _mm512_setzero_ps();
+  }
+  for (i32 i = 0; i < n; i += 8) {
+    __m512 key[U];
+    for (int u = 0; u < U; ++u) key[u] = load_twice<Half>(rows[u], i);
+    for (int p = 0; p < P; ++p) {
+      const __m512 q = _mm512_load_ps(pairs + i * 2 * P + p * 16);
+      for (int u = 0; u < U; ++u) acc[u][p] = _mm512_fmadd_ps(q, key[u], acc[u][p]);
+    }
+  }
+  for (int u = 0; u < U; ++u) {
+    for (int p = 0; p < P; ++p) {
+      fold_two(acc[u][p], _mm512_set1_ps(scale), &out[2 * p][u], &out[2 * p + 1][u]);
+    }
+  }
+}
+
+template <bool Half, int P>
+void match_pairs(const f32* q, i64 q_stride, i32 heads, const CachedRows& r, f32 scale, f32* out,
+                 i64 out_stride) {
+  alignas(64) f32 pairs[2 * P * kMatchMost];
+  for (i32 i = 0; i < r.n; i += 8) {
+    for (i32 h = 0; h < 2 * P; ++h) {
+      const f32* from = q + (h < heads ? h : 0) * q_stride + i;
+      _mm256_store_ps(pairs + i * 2 * P + h * 8, _mm256_loadu_ps(from));
+    }
+  }
+  constexpr int kTogether = 4;
+  i32 u = 0;
+  for (; u + kTogether <= r.count; u += kTogether) {
+    f32 sums[2 * P][kTogether];
+    match_block<Half, P, kTogether>(pairs, r.rows + u, r.n, scale, sums);
+    for (i32 h = 0; h < heads; ++h) {
+      __builtin_memcpy(out + h * out_stride + u, sums[h], sizeof(sums[h]));
+    }
+  }
+  for (; u < r.count; ++u) {
+    f32 sums[2 * P][1];
+    match_block<Half, P, 1>(pairs, r.rows + u, r.n, scale, sums);
+    for (i32 h = 0; h < heads; ++h) out[h * out_stride + u] = sums[h][0];
+  }
+}
+
+template <bool Half, int P = kPairsMost>
+void match_rows(const f32* q, i64 q_stride, i32 heads, const CachedRows& r, f32 scale, f32* out,
+                i64 out_stride) {
+  i32 h = 0;
+  for (; h + 2 * P - 1 <= heads; h += 2 * P) {
+    match_pairs<Half, P>(q + h * q_stride, q_stride, heads - h < 2 * P ? heads - h : 2 * P, r,
+                         scale, out + h * out_stride, out_stride);
+  }
+  if constexpr (P > 1) {
+    if (h < heads)
+      match_rows<Half, P - 1>(q + h * q_stride, q_stride, heads - h, r, scale, out + h * out_stride,
+                              out_stride);
+  }
+}
+
 void match(const f32* q, i64 q_stride, i32 heads, const CachedRows& r, f32 scale, f32* out,
            i64 out_stride) {
-  kAvx2Kernels.match(q, q_stride, heads, r, scale, out, out_stride);
+  if (r.n > kMatchMost || heads == 1) {
+    kAvx2Kernels.match(q, q_stride, heads, r, scale, out, out_stride);
+  } else if (r.half) {
+    match_rows<true>(q, q_stride, heads, r, scale, out, out_stride);
+  } else {
+    match_rows<false>(q, q_stride, heads, r, scale, out, out_stride);
+  }
 }
+
+// H heads, V vectors of sixteen columns, of which the last has `columns`.
+template <bool Half, int H, int V>
+inline void mix_block(const f32* weight, i64 weight_stride, const CachedRows& r, i32 column,
+                      __mmask16 columns, f32* out, i64 out_stride) {
+  __m512 acc[H][V];
+  for (int h = 0; h < H; ++h) {
+    for (int v = 0; v < V; ++v) acc[h][v] = _mm512_setzero_ps();
+  }
+  for (i32 u = 0; u < r.count; ++u) {
+    __m512 value[V];
+    for (int v = 0; v < V; ++v) {
+      const i32 at = column + v * 16;
+      const __mmask16 mask = v + 1 == V ? columns : static_cast<__mmask16>(0xffff);
+      if constexpr (Half) {
+        value[v] = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, r.rows[u] + at * 2));
+      } else {
+        value[v] = _mm512_maskz_loadu_ps(mask, reinterpret_cast<const f32*>(r.rows[u]) + at);
+      }
+    }
+    for (int h = 0; h < H; ++h) {
+      const __m512 w = _mm512_set1_ps(weight[h * weight_stride + u]);
+      for (int v = 0; v < V; ++v) acc[h][v] = _mm512_fmadd_ps(w, value[v], acc[h][v]);
+    }
+  }
+  for (int h = 0; h < H; ++h) {
+    for (int v = 0; v < V; ++v) {
+      const __mmask16 mask = v + 1 == V ? columns : static_cast<__mmask16>(0xffff);
+      _mm512_mask_storeu_ps(out + h * out_stride + column + v * 16, mask, acc[h][v]);
+    }
+  }
+}
+
+template <bool Half, int H = 6>
+void mix_rows(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f32* out,
+              i64 out_stride) {
+  i32 h = 0;
+  for (; h + H <= heads; h += H) {
+    const f32* w = weight + h * weight_stride;
+    f32* to = out + h * out_stride;
+    i32 column = 0;
+    for (; column + 64 <= r.n; column += 64) {
+      mix_block<Half, H, 4>(w, weight_stride, r, column, 0xffff, to, out_stride);
+    }
+    for (; column < r.n; column += 16) {
+      const __mmask16 mask = column + 16 <= r.n ? 0xffff : 0xff;
+      mix_block<Half, H, 1>(w, weight_stride, r, column, mask, to, out_stride);
+    }
+  }
+  if constexpr (H > 1) {
+    if (h < heads)
+      mix_rows<Half, H - 1>(weight + h * weight_stride, weight_stride, heads - h, r,
+                            out + h * out_stride, out_stride);
+  }
+}
+
 void mix(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f32* out,
          i64 out_stride) {
-  kAvx2Kernels.mix(weight, weight_stride, heads, r, out, out_stride);
+  if (r.half) {
+    mix_rows<true>(weight, weight_stride, heads, r, out, out_stride);
+  } else {
+    mix_rows<false>(weight, weight_stride, heads, r, out, out_stride);
+  }
 }
 
 }  // namespace
 
 const Kernels kAvx512Kernels = {
-    "avx512-vnni", gemm,    quantize, rms_norm,  silu_mul, add,   add_scaled,
-    dot,           softmax, to_half,  from_half, attend,   match, mix,
+    "avx512-vnni", gemm,    quantize, rms_norm,  silu_mul, add,   add_scaled, dot,
+    largest,       softmax, to_half,  from_half, attend,   match, mix,
 };
 
 }  // namespace llm

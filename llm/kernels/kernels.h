@@ -50,7 +50,7 @@ struct ActView {
 
 // One head of attention for up to 4 query rows at consecutive positions of one sequence.
 //   keys    page p: [head_dim][16 tokens]        values  page p: [16 tokens][v_stride]
-// Row r sees the first `length + r` keys. f16 or f32 elements.
+// Row r sees the first `length + growth * r` keys. f16 or f32 elements.
 struct AttendArgs {
   const f32* q;
   i64 q_stride;
@@ -70,6 +70,7 @@ struct AttendArgs {
   i64 scores_stride;  // a multiple of 16, at least the number of keys rounded up
   f32* out;
   i64 out_stride;
+  i32 growth = 1;  // 0: all rows see the same
 };
 
 // Cached rows of n values, f16 or f32; n is a multiple of 8.
@@ -96,6 +97,8 @@ struct Kernels {
   // into += weight * x
   void (*add_scaled)(const f32* x, f32 weight, i32 n, f32* into);
   f32 (*dot)(const f32* a, const f32* b, i32 n);
+  // The first index of the largest of n > 0 values.
+  i32 (*largest)(const f32* x, i32 n);
   // In place; returns nothing: the values sum to 1. REQUIRES: n > 0.
   void (*softmax)(f32* x, i32 n);
   void (*to_half)(const f32* x, i32 n, u16* out);

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 namespace llm {
 namespace {
@@ -222,8 +223,8 @@ TEST(Kernels, MatchesAndMixesOfCachedRowsGiveTheReferenceBits) {
   constexpr i32 kCount = 21;
   for (const Kernels* table : other_tables()) {
     for (bool half : {true, false}) {
-      for (i32 n : {8, 40, 64}) {
-        for (i32 heads : {1, 3, 4, 9}) {
+      for (i32 n : {8, 40, 80, 648}) {
+        for (i32 heads : {1, 2, 3, 4, 6, 9, 16}) {
           const auto values = random_floats(&rng, static_cast<size_t>(kCount * n), 2);
           std::vector<u16> halves(values.size());
           kPortableKernels.to_half(values.data(), kCount * n, halves.data());
@@ -247,6 +248,23 @@ TEST(Kernels, MatchesAndMixesOfCachedRowsGiveTheReferenceBits) {
         }
       }
     }
+  }
+}
+
+TEST(Kernels, LargestIsTheFirstOfTheBest) {
+  base::Rng rng(9);
+  for (const Kernels* table : other_tables()) {
+    for (i32 n : {1, 7, 8, 15, 16, 17, 100, 2048}) {
+      auto x = random_floats(&rng, static_cast<size_t>(n), 1);
+      for (i32 round = 0; round < 20; ++round) {
+        const auto at = static_cast<size_t>(rng.below(static_cast<u64>(n)));
+        x[at] = 2;  // ties from the second round on
+        ASSERT_EQ(table->largest(x.data(), n), kPortableKernels.largest(x.data(), n)) << n;
+      }
+    }
+    const f32 never = -std::numeric_limits<f32>::infinity();
+    const std::vector<f32> none(40, never);
+    EXPECT_EQ(table->largest(none.data(), 40), 0);
   }
 }
 
@@ -285,6 +303,7 @@ TEST(Kernels, AttentionGivesTheReferenceBitsForAnyTileOfRows) {
                         96,
                         expected.data(),
                         v_dim};
+        args.growth = round % 2;
         kPortableKernels.attend(args);
         args.out = actual.data();
         table->attend(args);

@@ -200,8 +200,14 @@ f32 element(const u8* page, i64 index, bool half) {
               : base::load_le<f32>(page + index * 4);
 }
 
+i32 largest(const f32* x, i32 n) {
+  i32 best = 0;
+  for (i32 i = 1; i < n; ++i) best = x[i] > x[best] ? i : best;
+  return best;
+}
+
 void attend_row(const AttendArgs& args, i32 row) {
-  const i32 length = args.length + row;
+  const i32 length = args.length + args.growth * row;
   const f32* q = args.q + row * args.q_stride;
   f32* scores = args.scores + row * args.scores_stride;
   for (i32 u = 0; u < length; ++u) {
@@ -259,8 +265,8 @@ void mix(const f32* weight, i64 weight_stride, i32 heads, const CachedRows& r, f
 }  // namespace
 
 const Kernels kPortableKernels = {
-    "portable", gemm,    quantize, rms_norm,  silu_mul, add,   add_scaled,
-    dot,        softmax, to_half,  from_half, attend,   match, mix,
+    "portable", gemm,    quantize, rms_norm,  silu_mul, add,   add_scaled, dot,
+    largest,    softmax, to_half,  from_half, attend,   match, mix,
 };
 
 }  // namespace llm

@@ -328,7 +328,7 @@ void Decoder::head_rows(i32 thread) {
   const i64 all = static_cast<i64>(crew_.ranks()) * threads;
   for (i32 j = 0; j < logit_count_; ++j) {
     best_[j * all + crew_.rank() * threads + thread] =
-        best_of(logits_ + j * logit_stride_, std::min(groups.begin * 16, info_.vocab),
+        best_of(kernels_, logits_ + j * logit_stride_, std::min(groups.begin * 16, info_.vocab),
                 std::min(groups.end * 16, info_.vocab));
   }
 }

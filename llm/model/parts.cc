@@ -124,13 +124,10 @@ Share multiply_share(const Kernels& kernels, const PackedMatrix& m, const ActVie
   return {std::min(groups.begin * 16, m.rows()), std::min(groups.end * 16, m.rows())};
 }
 
-Best best_of(const f32* values, i32 begin, i32 end) {
-  f32 top = -std::numeric_limits<f32>::infinity();
-  for (i32 i = begin; i < end; ++i) top = std::max(top, values[i]);
-  for (i32 i = begin; i < end; ++i) {
-    if (values[i] == top) return {top, i};
-  }
-  return {top, begin};
+Best best_of(const Kernels& kernels, const f32* values, i32 begin, i32 end) {
+  if (begin >= end) return {-std::numeric_limits<f32>::infinity(), begin};
+  const i32 index = begin + kernels.largest(values + begin, end - begin);
+  return {values[index], index};
 }
 
 }  // namespace llm

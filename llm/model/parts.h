@@ -74,6 +74,6 @@ struct Best {
   f32 value;
   i32 index;
 };
-Best best_of(const f32* values, i32 begin, i32 end);
+Best best_of(const Kernels& kernels, const f32* values, i32 begin, i32 end);
 
 }  // namespace llm

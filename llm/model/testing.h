@@ -189,6 +189,7 @@ struct TinyDraft {
   std::vector<i32> target_layers = {0, 1};
   bool sample_from_anchor = true;
   const TensorView* embedding = nullptr;  // the target's, for programs that do not share it
+  std::vector<i64> ids;                   // a vocabulary of its own, with its own head
 };
 
 inline std::string random_draft_file(const TinyDraft& s, u64 seed) {
@@ -240,8 +241,14 @@ inline std::string random_draft_file(const TinyDraft& s, u64 seed) {
     matrix(at + "ffn_up.weight", s.ffn, s.hidden);
     matrix(at + "ffn_down.weight", s.hidden, s.ffn);
   }
+  const u64 known = s.ids.empty() ? s.vocab : s.ids.size();
   matrix("markov_w1.weight", s.vocab, s.rank);
-  matrix("markov_w2.weight", s.vocab, s.rank);
+  matrix("markov_w2.weight", known, s.rank);
+  const base::ByteView ids(reinterpret_cast<const u8*>(s.ids.data()), s.ids.size() * sizeof(i64));
+  if (!s.ids.empty()) {
+    matrix("output.weight", known, s.hidden);
+    writer.add_tensor("d2t", DType::kI64, {known}, ids);
+  }
   tensors.add("conf_proj.weight", DType::kF32, {s.hidden + s.rank}, 0.1f);
   tensors.add("conf_proj.bias", DType::kF32, {1}, 0.1f);
   return writer.to_string();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace llm {
 
@@ -69,9 +70,6 @@ DSparkDrafter::DSparkDrafter(const DSparkConfig& config, Model* target, const Op
 Result<std::unique_ptr<DSparkDrafter>> DSparkDrafter::load(const TensorSource& source,
                                                            const DSparkConfig& config,
                                                            Model* target, const Options& options) {
-  if (source.find("d2t") != nullptr || source.find("d2t.weight") != nullptr) {
-    return Error(ErrorCode::kUnsupported, "drafts with a reduced vocabulary are not supported");
-  }
   for (i32 layer : config.target_layers) {
     if (layer < 0 || layer >= target->info().layers) {
       return Error(ErrorCode::kInvalidArgument,
@@ -115,17 +113,39 @@ Status DSparkDrafter::load_weights(const TensorSource& source) {
     l.down = TRY(reader.matrix(at + "ffn_down.weight", c.hidden, c.ffn));
     layers_.push_back(std::move(l));
   }
+  TRY(load_ids(source, &reader));
   const i32 vocab = target_.info().vocab;
+  const i32 known = ids_.empty() ? vocab : static_cast<i32>(ids_.size());
   if (c.markov_rank > 0) {
     markov_in_ = TRY(
         reader.table("markov_w1.weight", static_cast<u64>(vocab), static_cast<u64>(c.markov_rank)));
-    markov_out_ = TRY(reader.matrix("markov_w2.weight", vocab, c.markov_rank));
+    markov_out_ = TRY(reader.matrix("markov_w2.weight", known, c.markov_rank));
   }
   if (reader.has("conf_proj.weight")) {
     confidence_weight_ = TRY(reader.vector("conf_proj.weight", c.hidden + c.markov_rank));
     confidence_bias_ = TRY(reader.vector("conf_proj.bias", 1))[0];
   }
-  if (reader.has("output.weight")) own_head_ = TRY(reader.matrix("output.weight", vocab, c.hidden));
+  if (reader.has("output.weight")) own_head_ = TRY(reader.matrix("output.weight", known, c.hidden));
+  if (!ids_.empty() && own_head_.empty()) {
+    return Error(ErrorCode::kCorruption,
+                 "the draft has a vocabulary of its own but no head for it");
+  }
+  return {};
+}
+
+Status DSparkDrafter::load_ids(const TensorSource& source, WeightReader* reader) {
+  const TensorView* stored = source.find("d2t");
+  if (stored == nullptr) return {};
+  const i32 vocab = target_.info().vocab;
+  if (stored->values() == 0 || stored->values() > static_cast<u64>(vocab)) {
+    return Error(ErrorCode::kCorruption, "the draft's vocabulary is larger than the model's");
+  }
+  for (f32 id : TRY(reader->vector("d2t", static_cast<i32>(stored->values())))) {
+    if (!(id >= 0 && id < static_cast<f32>(vocab))) {
+      return Error(ErrorCode::kCorruption, "the draft guesses tokens that the model does not have");
+    }
+    ids_.push_back(static_cast<i32>(id));
+  }
   return {};
 }
 
@@ -156,6 +176,13 @@ void DSparkDrafter::reserve(const Capacity& cap, i32 slots) {
   const i32 vocab = target_.info().vocab;
   head_stride_ = (vocab + 15) / 16 * 16;
   logits_ = AlignedArray<f32>(static_cast<u64>(slots_ * c.block * head_stride_));
+  known_stride_ = head_stride_;
+  if (!ids_.empty()) {
+    known_stride_ = (static_cast<i64>(ids_.size()) + 15) / 16 * 16;
+    known_ = AlignedArray<f32>(static_cast<u64>(slots_ * c.block * known_stride_));
+    std::fill(logits_.data(), logits_.data() + logits_.size(),
+              -std::numeric_limits<f32>::infinity());
+  }
   confidences_.resize(static_cast<size_t>(slots_ * c.block));
   bias_ = AlignedArray<f32>(static_cast<u64>(head_stride_));
   pending_.resize(static_cast<size_t>(rows_max_));
@@ -195,23 +222,24 @@ void DSparkDrafter::finish_key(const Layer& layer, i32 row, i32 angle_row) {
 }
 
 // K and V of one row into a page.
-void DSparkDrafter::store(i32 index, i32 page_number, i32 lane, i32 row) {
+void DSparkDrafter::store(i32 index, i32 page_number, i32 lane, i32 row, i32 rank) {
   const i32 size = config_.head_dim;
   for (i32 head = 0; head < config_.kv_heads; ++head) {
     const i64 at = (static_cast<i64>(row) * config_.kv_heads + head) * size;
+    const f32* k = k_.data() + at;
+    const f32* v = v_.data() + at;
     u8* keys = page(keys_, key_bytes_, index, page_number, head);
     u8* values = page(values_, value_bytes_, index, page_number, head);
-    for (i32 i = 0; i < size; ++i) {
-      const i64 key_at = static_cast<i64>(i) * kPageTokens + lane;
-      const i64 value_at = lane * v_stride_ + i;
-      if (element_ == 4) {
-        base::store_le<f32>(keys + key_at * 4, k_[static_cast<u64>(at + i)]);
-        base::store_le<f32>(values + value_at * 4, v_[static_cast<u64>(at + i)]);
-      } else {
-        base::store_le<u16>(keys + key_at * 2, f32_to_f16(k_[static_cast<u64>(at + i)]));
-        base::store_le<u16>(values + value_at * 2, f32_to_f16(v_[static_cast<u64>(at + i)]));
-      }
+    if (element_ == 4) {
+      for (i32 i = 0; i < size; ++i) base::store_le<f32>(keys + (i * kPageTokens + lane) * 4, k[i]);
+      std::memcpy(values + lane * v_stride_ * 4, v, sizeof(f32) * static_cast<size_t>(size));
+      continue;
     }
+    u16* halves = halves_[static_cast<size_t>(rank)].data();
+    kernels_.to_half(k, size, halves);
+    u16* to = reinterpret_cast<u16*>(keys) + lane;
+    for (i32 i = 0; i < size; ++i) to[i * kPageTokens] = halves[i];
+    kernels_.to_half(v, size, reinterpret_cast<u16*>(values) + lane * v_stride_);
   }
 }
 
@@ -264,7 +292,7 @@ void DSparkDrafter::project_rank(i32 rank) {
     for (i32 row = rows.begin; row < rows.end; ++row) {
       const Place& place = pending_[static_cast<size_t>(row)];
       finish_key(layer, row, row);
-      store(i, place.page, place.position % kPageTokens, row);
+      store(i, place.page, place.position % kPageTokens, row, rank);
     }
   }
 }
@@ -327,7 +355,7 @@ void DSparkDrafter::block_rank(i32 rank) {
   normed_.quantize(kernels_, rows.begin, rows.end);
   crew_.barrier();
   const PackedMatrix& head = own_head_.empty() ? target_.head() : own_head_;
-  multiply_share(kernels_, head, normed_.view(), count, logits_.data(), head_stride_, rank,
+  multiply_share(kernels_, head, normed_.view(), count, known_logits(0), known_stride_, rank,
                  crew_.size());
   crew_.barrier();
   chain(rank);
@@ -369,7 +397,7 @@ void DSparkDrafter::block_layer(const Layer& layer, i32 index, i32 rank) {
     const i32 position =
         static_cast<i32>(tasks_[static_cast<size_t>(t)].history.size()) - 1 + row % c.block;
     store(index, pages_[static_cast<size_t>(t * pages_per_task_ + position / kPageTokens)],
-          position % kPageTokens, row);
+          position % kPageTokens, row, rank);
   }
   crew_.barrier();
   attend(index, rank);
@@ -389,13 +417,13 @@ void DSparkDrafter::block_layer(const Layer& layer, i32 index, i32 rank) {
   add_residual(layer.down, hidden_);
 }
 
-// Every block row sees the context and the whole block: no mask.
+// Every block row sees the context and the whole block: no mask, and up to four share a pass.
 void DSparkDrafter::attend(i32 index, i32 rank) {
   const DSparkConfig& c = config_;
   const i32 count = static_cast<i32>(tasks_.size()) * c.block;
   const Share rows = share_of(count, rank, crew_.size());
   AttendArgs args{};
-  args.rows = 1;
+  args.growth = 0;
   args.head_dim = args.v_dim = c.head_dim;
   args.v_stride = static_cast<i32>(v_stride_);
   args.half = element_ == 2;
@@ -404,8 +432,11 @@ void DSparkDrafter::attend(i32 index, i32 rank) {
   args.scale = 1.0f / std::sqrt(static_cast<f32>(c.head_dim));
   args.scores = scores_[static_cast<size_t>(rank)].data();
   args.scores_stride = scores_stride_;
-  for (i32 row = rows.begin; row < rows.end; ++row) {
+  args.q_stride = static_cast<i64>(c.heads) * c.head_dim;
+  args.out_stride = attended_.stride();
+  for (i32 row = rows.begin; row < rows.end; row += args.rows) {
     const i32 t = row / c.block;
+    args.rows = std::min({4, rows.end - row, (t + 1) * c.block - row});
     args.length = static_cast<i32>(tasks_[static_cast<size_t>(t)].history.size()) - 1 + c.block;
     args.pages = pages_.data() + static_cast<i64>(t) * pages_per_task_;
     for (i32 head = 0; head < c.heads; ++head) {
@@ -437,7 +468,7 @@ void DSparkDrafter::chain(i32 rank) {
     if (rank == 0) task.count = 0;
     for (i32 n = 0; n < std::min(task.limit, longest()); ++n) {
       const i64 row = row_of(t, n);
-      f32* logits = logits_.data() + row * head_stride_;
+      f32* known = known_logits(row);
       if (c.markov_rank > 0) {
         if (rank == 0) {
           const i32 previous = n == 0 ? task.history.back() : task.tokens[n - 1];
@@ -451,10 +482,12 @@ void DSparkDrafter::chain(i32 rank) {
         const Share cols = multiply_share(kernels_, markov_out_, markov_rows_.view(), 1,
                                           bias_.data(), head_stride_, rank, crew_.size());
         if (cols.begin < cols.end)
-          kernels_.add(bias_.data() + cols.begin, cols.end - cols.begin, logits + cols.begin);
+          kernels_.add(bias_.data() + cols.begin, cols.end - cols.begin, known + cols.begin);
         crew_.barrier();
       }
       if (rank == 0) {
+        f32* logits = logits_.data() + row * head_stride_;
+        for (size_t i = 0; i < ids_.size(); ++i) logits[ids_[i]] = known[i];
         const f32 sure = confidence(normed_.row(static_cast<i32>(row)), markov_rows_.row(0));
         confidences_[static_cast<size_t>(row)] = sure;
         const bool keep = task.count == n && sure >= options_.confidence_min;

@@ -16,7 +16,10 @@
 //
 // Two layouts: with sample_from_anchor slot k guesses token s+k+1; without, slot k guesses s+k and
 // slot 0 is idle. A file that does not say is refused unless the caller decides: the wrong layout
-// costs nearly all acceptance. File: GGUF, architecture `dflash`.
+// costs nearly all acceptance.
+//
+// A draft may know only part of the vocabulary: `d2t` then holds the token id of each of its rows
+// of the head and of W2, and the other tokens are never guessed. File: GGUF, architecture `dflash`.
 #pragma once
 
 #include "llm/formats/gguf.h"
@@ -76,6 +79,7 @@ class DSparkDrafter : public Drafter {
   };
   DSparkDrafter(const DSparkConfig& config, Model* target, const Options& options);
   base::Status load_weights(const TensorSource& source);
+  base::Status load_ids(const TensorSource& source, WeightReader* reader);
   struct Place {
     i32 page, position;
   };
@@ -86,8 +90,11 @@ class DSparkDrafter : public Drafter {
   void block_layer(const Layer& layer, i32 index, i32 rank);
   void attend(i32 index, i32 rank);
   void chain(i32 rank);
+  f32* known_logits(i64 row) {
+    return (ids_.empty() ? logits_ : known_).data() + row * known_stride_;
+  }
   void finish_key(const Layer& layer, i32 row, i32 angle_row);
-  void store(i32 index, i32 page, i32 lane, i32 row);
+  void store(i32 index, i32 page, i32 lane, i32 row, i32 rank);
   void copy_tail_page(i32 task);
   void multiply(const PackedMatrix& m, const ActRows& x, i32 rows, f32* out, i32 rank);
   i64 row_of(i32 task, i32 n) const {
@@ -107,6 +114,7 @@ class DSparkDrafter : public Drafter {
   std::vector<f32> context_norm_, final_norm_, confidence_weight_;
   f32 confidence_bias_ = 0;
   const TensorView* markov_in_ = nullptr;
+  std::vector<i32> ids_;  // token of each row of the head; empty: all, in order
   Sampler sampler_;
 
   Capacity capacity_;
@@ -116,6 +124,8 @@ class DSparkDrafter : public Drafter {
   i32 tail_pages_ = 0;  // scratch pages of one task
   AlignedBytes keys_, values_;
   AlignedArray<f32> x_, q_, k_, v_, gate_, up_, partial_, logits_, bias_;
+  AlignedArray<f32> known_;  // logits of ids_ alone
+  i64 known_stride_ = 0;
   std::vector<Place> pending_;  // where the first pending_count_ rows of features_ belong
   i32 pending_count_ = 0;
   ActRows features_, context_, normed_, attended_, hidden_, markov_rows_;

@@ -99,6 +99,9 @@ void Sampler::collect(const SamplingParams& params) {
 
 i32 Sampler::sample(const f32* logits, const SamplingParams& params, i64 position,
                     std::span<const i32> generated, std::span<const u64> allowed) {
+  if (params.temperature <= 0 && !params.changes_logits() && allowed.empty()) {
+    return kernels_.largest(logits, vocab_);
+  }
   std::copy(logits, logits + vocab_, values_.begin());
   if (params.changes_logits()) change_logits(params, generated);
   if (!allowed.empty()) {
@@ -107,9 +110,8 @@ i32 Sampler::sample(const f32* logits, const SamplingParams& params, i64 positio
         values_[static_cast<size_t>(i)] = kNever;
     }
   }
-  const auto best = std::max_element(values_.begin(), values_.end());
-  if (params.temperature <= 0 || !std::isfinite(*best))
-    return static_cast<i32>(best - values_.begin());
+  const i32 best = kernels_.largest(values_.data(), vocab_);
+  if (params.temperature <= 0 || !std::isfinite(values_[static_cast<size_t>(best)])) return best;
   const f32 inverse = 1.0f / params.temperature;
   for (f32& value : values_) value *= inverse;
   kernels_.softmax(values_.data(), vocab_);

@@ -1,7 +1,8 @@
 // Fixtures for parity tests. FILE is a GGUF file or a Hugging Face folder.
 //   llm_fixture write KIND FILE TYPE SEED   a small random model: llama, llama-linear, llama-yarn,
 //                                           llama-divided, glm or glm-mtp
-//   llm_fixture draft TARGET FILE anchor|shifted SEED   a small random DSpark draft for it
+//   llm_fixture draft TARGET FILE anchor|shifted|part SEED   a small random DSpark draft
+//                                           for it; part: it knows part of the tokens
 //   llm_fixture logits FILE exact|fast TOKEN...   logits of every token, raw f32
 //   llm_fixture trace FILE TOKEN...      the input of every layer [layer][token][hidden], raw f32
 //   llm_fixture selected FILE TOKEN...   for each layer, the positions that each token attends to
@@ -162,7 +163,10 @@ base::Status print_mtp(char** argv) {
 base::Status write_draft(char** argv) {
   const auto target = TRY(Gguf::open(argv[2]));
   TinyDraft draft;
-  draft.sample_from_anchor = std::strcmp(argv[4], "anchor") == 0;
+  draft.sample_from_anchor = std::strcmp(argv[4], "shifted") != 0;
+  for (i64 id = 1; std::strcmp(argv[4], "part") == 0 && id < draft.vocab; id += 3) {
+    draft.ids.push_back(id);
+  }
   draft.embedding = target->find("token_embd.weight");
   return base::write_file(argv[3], random_draft_file(draft, std::strtoull(argv[5], nullptr, 10)));
 }
