@@ -46,23 +46,6 @@ class Pairs {
   std::string missing_;
 };
 
-f64 rope_base(const Json& config) {
-  const Json& newer = config["rope_parameters"]["rope_theta"];
-  return newer.is_number() ? newer.as_double() : config["rope_theta"].as_double(10000);
-}
-
-Status check_rope(const Json& config) {
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const Json& scaling = config[key];
-    const std::string type = scaling.has("rope_type") ? scaling["rope_type"].as_string()
-                                                      : scaling["type"].as_string_or("default");
-    if (scaling.is_object() && type != "default") {
-      return unsupported("rope type '" + type + "' is not supported");
-    }
-  }
-  return {};
-}
-
 void put_attention(const Json& config, Pairs* pairs) {
   const i64 heads = pairs->need("num_attention_heads");
   const i64 dim = config["head_dim"].as_int(pairs->need("hidden_size") / heads);
@@ -71,12 +54,10 @@ void put_attention(const Json& config, Pairs* pairs) {
   pairs->set("attention.key_length", dim);
   pairs->set("attention.value_length", dim);
   pairs->set("rope.dimension_count", dim);
-  pairs->set("rope.freq_base", rope_base(config));
   pairs->set("attention.layer_norm_rms_epsilon", config["rms_norm_eps"].as_double(1e-5));
 }
 
 Status put_decoder(const Json& config, const std::string& arch, GgufWriter* out) {
-  TRY(check_rope(config));
   const std::string act = config["hidden_act"].as_string_or("silu");
   if (act != "silu") return unsupported("activation '" + act + "' is not supported");
   if (config["sliding_window"].as_int(0) > 0 && config["use_sliding_window"].as_bool(true)) {
@@ -89,6 +70,7 @@ Status put_decoder(const Json& config, const std::string& arch, GgufWriter* out)
   pairs.copy("feed_forward_length", "intermediate_size");
   pairs.copy("vocab_size", "vocab_size");
   put_attention(config, &pairs);
+  TRY(put_rope(config, arch, out));
   return pairs.status();
 }
 
@@ -109,6 +91,8 @@ Status put_draft(const Json& whole, GgufWriter* out) {
   pairs.copy("feed_forward_length", "intermediate_size");
   pairs.copy("block_size", "block_size");
   put_attention(config, &pairs);
+  TRY(check_no_rope_scaling(config));
+  TRY(put_rope(config, "dflash", out));
   std::vector<i32> ids;
   for (const Json& layer : layers.items()) ids.push_back(static_cast<i32>(layer.as_int(-1)));
   out->set_i32s("dflash.target_layers", ids);
@@ -137,7 +121,7 @@ std::vector<bool> indexed_layers(const Json& config, i64 layers) {
 }
 
 Status check_glm(const Json& config) {
-  TRY(check_rope(config));
+  TRY(check_no_rope_scaling(config));
   if (config["n_group"].as_int(1) != 1) return unsupported("expert groups are not supported");
   if (config["scoring_func"].as_string_or("sigmoid") != "sigmoid") {
     return unsupported("the router's scoring_func must be sigmoid");
@@ -178,7 +162,7 @@ Status put_glm(const Json& config, bool has_mtp, GgufWriter* out) {
   pairs.copy("attention.indexer.key_length", "index_head_dim");
   pairs.copy("attention.indexer.top_k", "index_topk");
   pairs.set("rope.dimension_count", rope);
-  pairs.set("rope.freq_base", rope_base(config));
+  TRY(put_rope(config, "glm-dsa", out));
   pairs.set("attention.layer_norm_rms_epsilon", config["rms_norm_eps"].as_double(1e-5));
   pairs.set("expert_weights_scale", config["routed_scaling_factor"].as_double(1));
   out->set_bool("glm-dsa.expert_weights_norm", config["norm_topk_prob"].as_bool(true));

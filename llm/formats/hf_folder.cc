@@ -87,7 +87,51 @@ Result<std::unique_ptr<HfFolder>> HfFolder::create(const Json& config,
   folder->weights_ = std::move(weights);
   folder->set_file_bytes(folder->weights_->file_bytes());
   TRY(folder->map_tensors(config));
+  TRY(folder->add_divisors(config));
+  TRY(folder->add_draft_ids());
   return folder;
+}
+
+// Stored is how far the target's id of each of the draft's tokens is from the draft's.
+Status HfFolder::add_draft_ids() {
+  const TensorView* stored = weights_->find("d2t");
+  if (stored == nullptr) return {};
+  const u64 width = info_of(stored->type).block_bytes;
+  if (stored->type != DType::kI64 && stored->type != DType::kI32) {
+    return Error(ErrorCode::kCorruption, "the draft's d2t must hold 32- or 64-bit integers");
+  }
+  const u64 count = stored->values();
+  draft_ids_.resize(count * sizeof(i64));
+  for (u64 i = 0; i < count; ++i) {
+    const u8* at = stored->bytes.data() + i * width;
+    const i64 distance = width == 8 ? base::load_le<i64>(at) : base::load_le<i32>(at);
+    base::store_le<u64>(draft_ids_.data() + i * sizeof(i64), static_cast<u64>(distance) + i);
+  }
+  TensorView tensor;
+  tensor.name = "d2t";
+  tensor.type = DType::kI64;
+  tensor.shape = {count};
+  tensor.bytes = draft_ids_;
+  recipes_.emplace_back();  // for its place; the bytes are there
+  return add_tensor(std::move(tensor));
+}
+
+Status HfFolder::add_divisors(const Json& config) {
+  const std::string arch(text("general.architecture").value_or(""));
+  const i64 pairs = integer(arch + ".rope.dimension_count").value_or(0) / 2;
+  const std::vector<f32> divisors = TRY(rope_divisors(config, std::min<i64>(pairs, 1 << 16)));
+  if (divisors.empty()) return {};
+  divisors_.resize(divisors.size() * sizeof(f32));
+  for (size_t i = 0; i < divisors.size(); ++i) {
+    base::store_le<f32>(divisors_.data() + i * sizeof(f32), divisors[i]);
+  }
+  TensorView tensor;
+  tensor.name = "rope_freqs.weight";
+  tensor.type = DType::kF32;
+  tensor.shape = {divisors.size()};
+  tensor.bytes = divisors_;
+  recipes_.emplace_back();  // for its place; the bytes are there
+  return add_tensor(std::move(tensor));
 }
 
 Status HfFolder::add(std::string name, std::vector<u64> shape, Recipe recipe) {

@@ -14,6 +14,8 @@
 //   kv_b of MLA          split for each head into k_b (transposed) and v_b
 //   experts              stacked from one matrix each, or cut out of the fused gate_up
 //   FP8 with block scales (weight_scale_inv)   widened to BF16, as transformers does
+//   rope scaling of type llama3                becomes rope_freqs.weight
+//   d2t of a draft       from distances to token ids
 // Thread-compatible once open.
 #pragma once
 
@@ -54,6 +56,8 @@ class HfFolder : public Gguf {
   struct Mapper;
 
   base::Status map_tensors(const base::Json& config);
+  base::Status add_divisors(const base::Json& config);
+  base::Status add_draft_ids();
   base::Status add(std::string name, std::vector<u64> shape, Recipe recipe);
   base::Status copy_rows(const Part& part, u64 begin, u64 end, u8* out) const;
   base::Status copy_run(const Recipe& recipe, u64 begin, u64 end, u64 row_bytes, u8* out) const;
@@ -63,6 +67,8 @@ class HfFolder : public Gguf {
 
   std::unique_ptr<Safetensors> weights_;
   std::string header_;           // the metadata's bytes, which the pairs point into
+  std::vector<u8> divisors_;     // of rotations, a tensor that no file holds
+  std::vector<u8> draft_ids_;    // of a draft with a vocabulary of its own, as GGUF has them
   std::vector<Recipe> recipes_;  // one for each tensor
   u64 scale_rows_ = 128;         // FP8: the block that one scale is for
   u64 scale_cols_ = 128;
@@ -71,6 +77,12 @@ class HfFolder : public Gguf {
 // config.json as GGUF pairs. Errors: kUnsupported for what this program cannot run, kCorruption
 // for what is missing.
 base::Status put_hf_config(const base::Json& config, bool has_mtp, GgufWriter* out);
+// Its rotations: the base, and how they are stretched; put_hf_config() calls these. Errors as
+// there.
+base::Status put_rope(const base::Json& config, const std::string& arch, GgufWriter* out);
+base::Status check_no_rope_scaling(const base::Json& config);
+// What each of the pairs of a head is slowed down by, as GGUF's rope_freqs; mostly nothing.
+base::Result<std::vector<f32>> rope_divisors(const base::Json& config, i64 pairs);
 // tokenizer.json (with tokenizer_config.json and the ids in config.json) as GGUF pairs.
 base::Status put_hf_tokenizer(const base::Json& tokenizer, const base::Json& tokenizer_config,
                               const base::Json& config, GgufWriter* out);

@@ -138,14 +138,45 @@ TEST(HfFolder, WidensFp8WithARaggedLastBlock) {
   EXPECT_FALSE(broken.folder->rows(*up, 0, 1, &scratch).ok());
 }
 
+TEST(HfFolder, RopeScalingBecomesGgufsPairsOrItsTableOfDivisors) {
+  const SafetensorsBuilder none;
+  Json config = llama_config();
+  config.set("rope_theta", 100.0);
+  config.set("rope_scaling", Json::object({{"type", "linear"}, {"factor", 2.0}}));
+  const Opened linear(config, none);
+  EXPECT_EQ(linear.folder->text("llama.rope.scaling.type"), "linear");
+  EXPECT_EQ(linear.folder->number("llama.rope.scaling.factor"), 2);
+  EXPECT_EQ(linear.folder->number("llama.rope.freq_base"), 100);
+  config.set("rope_scaling", Json::object({{"rope_type", "yarn"},
+                                           {"factor", 4.0},
+                                           {"attention_factor", 1.0},
+                                           {"original_max_position_embeddings", 16}}));
+  const Opened yarn(config, none);
+  EXPECT_EQ(yarn.folder->integer("llama.rope.scaling.original_context_length"), 16);
+  // Times what the factor alone would give, so 1 in the end.
+  EXPECT_NEAR(*yarn.folder->number("llama.rope.scaling.attn_factor"), 1 / 1.1386294, 1e-6);
+  // The first of two pairs turns 10 times in the original context, the second once.
+  config.set("rope_scaling", Json::object({{"rope_type", "llama3"},
+                                           {"factor", 8.0},
+                                           {"low_freq_factor", 0.5},
+                                           {"high_freq_factor", 1.5},
+                                           {"original_max_position_embeddings", 62.831853}}));
+  const std::vector<f32> divisors = Opened(config, none).values("rope_freqs.weight");
+  ASSERT_EQ(divisors.size(), 2u);
+  EXPECT_EQ(divisors[0], 1);
+  EXPECT_NEAR(divisors[1], 1 / (0.5 + 0.5 / 8), 1e-5);
+}
+
 TEST(HfFolder, SaysWhatItCannotRun) {
   const SafetensorsBuilder none;
   Json config = llama_config();
   config.set("model_type", "mamba");
   EXPECT_NE(Opened(config, none).error.find("'mamba'"), std::string::npos);
   config = llama_config();
+  config.set("rope_scaling", Json::object({{"rope_type", "longrope"}}));
+  EXPECT_NE(Opened(config, none).error.find("'longrope'"), std::string::npos);
   config.set("rope_scaling", Json::object({{"rope_type", "yarn"}}));
-  EXPECT_NE(Opened(config, none).error.find("'yarn'"), std::string::npos);
+  EXPECT_NE(Opened(config, none).error.find("factor"), std::string::npos);
   config = llama_config();
   config.remove("intermediate_size");
   EXPECT_NE(Opened(config, none).error.find("intermediate_size"), std::string::npos);

@@ -28,7 +28,6 @@ constexpr Names kTop[] = {
     {"markov_head.markov_w2.weight", "markov_w2.weight"},
     {"confidence_head.proj.weight", "conf_proj.weight"},
     {"confidence_head.proj.bias", "conf_proj.bias"},
-    {"d2t", "d2t"},
 };
 
 // Below "layers.N.", without ".weight" or ".bias".
@@ -75,7 +74,8 @@ std::string_view lookup(const Names (&table)[N], std::string_view name) {
 
 // Not weights of their own.
 bool is_aside(std::string_view name) {
-  return name.ends_with("weight_scale_inv") || name.ends_with("inv_freq") || name == "t2d";
+  return name.ends_with("weight_scale_inv") || name.ends_with("inv_freq") || name == "t2d" ||
+         name == "d2t";  // the last in add_draft_ids()
 }
 
 // Takes a number and the dot after it off the front.

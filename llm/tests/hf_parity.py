@@ -154,6 +154,12 @@ def models():
     yield "llama tied", transformers.LlamaForCausalLM(transformers.LlamaConfig(**tied, **rope))
     yield "qwen2", transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape, **rope))
     yield "qwen3", transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**shape, head_dim=24, **rope))
+    for kind, more in [("linear", {"factor": 4.0}),
+                       ("yarn", {"factor": 4.0, "original_max_position_embeddings": 64}),
+                       ("llama3", {"factor": 8.0, "original_max_position_embeddings": 64, "low_freq_factor": 1.0,
+                                   "high_freq_factor": 4.0})]:
+        scaled = {"rope_parameters": {"rope_theta": 10000.0, "rope_type": kind, **more}}
+        yield "llama " + kind, transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape, **scaled))
     yield "glm_moe_dsa", transformers.GlmMoeDsaForCausalLM(glm_config())
 
 
