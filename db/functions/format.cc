@@ -251,7 +251,9 @@ class Formatter {
     }
     std::string prefix;
     if (d.negative) {
-      prefix = "-";
+      // With `#`, %f shows no minus sign in front of a zero.
+      const bool shows_zero = spec.type == 'f' && d.digits[0] == '0';
+      if (!spec.alternate || spec.sign != 0 || !shows_zero) prefix = "-";
     } else if (spec.sign != 0) {
       prefix = spec.sign;
     }

@@ -255,6 +255,18 @@ TEST_F(Functions, PrintfAgreesWithNewSqlite) {
   }
 }
 
+// SQLite 3.53's answers.
+TEST_F(Functions, PrintfShortensSeventeenDigitsAndSignsNoZeroWithHash) {
+  auto printed = [](const char* pattern, f64 value) {
+    return ours("printf", {Value::text(pattern), Value::real(value)}).text;
+  };
+  EXPECT_EQ(printed("%!#9.17f", 0.1), "text       0.1");
+  EXPECT_EQ(printed("%!.20f", -0.000123), "text -0.000123");
+  EXPECT_EQ(printed("%#.3f", -0.0001), "text 0.000");
+  EXPECT_EQ(printed("%.3f", -0.0001), "text -0.000");
+  EXPECT_EQ(printed("%#.4f", -0.0001), "text -0.0001");
+}
+
 TEST_F(Functions, OfDatesAgreeWithSqlite) {
   Pool times;
   for (const char* s : {"2024-02-29", "2023-12-31 23:59:59.999", "2000-01-01T00:00", "12:30:15.5",

@@ -181,6 +181,12 @@ TEST_P(TwoEngines, KeepTheSumWhileProcessesAreKilled) {
     ::kill(workers[slot], SIGKILL);
     int status = 0;
     ::waitpid(workers[slot], &status, 0);
+    // A machine that stood still may have let the time run out before the signal came.
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 &&
+        base::system_clock().monotonic_us() >= until_us) {
+      workers.erase(workers.begin() + static_cast<std::ptrdiff_t>(slot));
+      break;
+    }
     ASSERT_TRUE(WIFSIGNALED(status)) << "a worker failed; see its message";
     killed++;
     workers[slot] = start(slot);

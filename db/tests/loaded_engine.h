@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,11 @@ namespace db_fuzz {
 class Engine {
  public:
   explicit Engine(const char* path) {
-    void* library = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
+    // A name alone would find a library that is loaded already, ours, unless it has a namespace of
+    // its own; there, a library built with sanitizers does not find their runtime in the program.
+    const bool whole_path = std::strchr(path, '/') != nullptr;
+    void* library = whole_path ? dlopen(path, RTLD_NOW | RTLD_LOCAL)
+                               : dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       std::fprintf(stderr, "cannot load %s: %s\n", path, dlerror());
       std::exit(2);

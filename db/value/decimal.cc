@@ -102,15 +102,10 @@ Decimal decimal_of(f64 value, int round_to, int digits_max) {
     end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, 18).ptr;
     split(out, text, end);
   }
-  if (round_to == 17 && digits_max >= 17) {
-    round_at(out, 17);
-    shorten(out, value);
-    strip_zeros(out);
-    return out;
-  }
   int keep = round_to > 0 ? round_to : out.point - round_to;
   if (keep > digits_max) keep = digits_max;
   round_at(out, keep);
+  if (keep == 17) shorten(out, value);
   strip_zeros(out);
   return out;
 }

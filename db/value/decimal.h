@@ -16,8 +16,8 @@ struct Decimal {
 };
 
 // `round_to` > 0: that many significant digits; <= 0: -round_to digits after the point. At most
-// `digits_max` digits stay (SQLite: 16, or 26 for the `!` flag); 17 asks for the shortest digits
-// that read back as the same double.
+// `digits_max` digits stay (SQLite: 16, or 26 for the `!` flag). Where that comes to 17, the digits
+// are the shortest that read back as the same double.
 Decimal decimal_of(f64 value, int round_to, int digits_max);
 
 }  // namespace db
