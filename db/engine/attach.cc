@@ -121,7 +121,9 @@ Status vacuum(const Command& command) {
     ByteView payload;
     if (from.payload(&payload) != Hit::kRow) return storage_error(from.error());
     std::vector<Value> row;
-    decode_record(base::as_text(payload), row, session.encoding);
+    if (!decode_record(base::as_text(payload), row, session.encoding) || row.size() < 5) {
+      return Error(rc::kCorrupt, "database disk image is malformed");
+    }
     for (Value& value : row) value.keep();
     u32 root = static_cast<u32>(row[3].to_integer());
     if (root > 0) {
@@ -178,9 +180,13 @@ Result<std::string> index_stat(Session& session, const Table& table, const Index
     ByteView payload;
     if (cursor.payload(&payload) != Hit::kRow) return storage_error(cursor.error());
     std::vector<Value> key;
-    decode_record(base::as_text(payload), key, session.encoding);
+    if (!decode_record(base::as_text(payload), key, session.encoding)) {
+      return Error(rc::kCorrupt, "database disk image is malformed");
+    }
+    // A damaged entry may be short.
+    if (key.size() < columns) key.resize(columns);
     size_t same = 0;
-    while (rows > 0 && same < columns && same < previous.size() &&
+    while (rows > 0 && same < columns &&
            compare(key[same], previous[same], order.info().columns[same].collation) == 0) {
       ++same;
     }

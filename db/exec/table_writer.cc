@@ -305,7 +305,13 @@ bool TableWriter::find_conflicts(const Value* row, const Value* old_row, Conflic
     ByteView payload;
     if (tree->cursor.payload(&payload) != Hit::kRow) return storage_failed(tree->cursor);
     std::vector<Value> stored;
-    decode_record(base::as_text(payload), stored, cx_.session.encoding);
+    const size_t whole =
+        table.without_rowid ? index.columns.size() : static_cast<size_t>(index.key_columns) + 1;
+    if (!decode_record(base::as_text(payload), stored, cx_.session.encoding) ||
+        stored.size() < whole) {
+      cx_.fail(rc::kCorrupt, "database disk image is malformed");
+      return false;
+    }
     for (Value& value : stored) value.keep();
     if (!table.without_rowid) {
       Value rowid = stored.back();
