@@ -167,6 +167,17 @@ TEST(HfFolder, RopeScalingBecomesGgufsPairsOrItsTableOfDivisors) {
   EXPECT_NEAR(divisors[1], 1 / (0.5 + 0.5 / 8), 1e-5);
 }
 
+TEST(HfFolder, DistancesToADraftsTokensBecomeTheirIds) {
+  SafetensorsBuilder builder;
+  std::string distances(3 * sizeof(i64), '\0');
+  for (size_t i = 0; i < 3; ++i) base::store_le<u64>(distances.data() + i * 8, i * 10);
+  builder.add("d2t", "I64", {3}, distances);
+  EXPECT_EQ(Opened(llama_config(), builder).values("d2t"), (std::vector<f32>{0, 11, 22}));
+  SafetensorsBuilder odd;
+  odd.add_f32("d2t", {2}, {1, 2});
+  EXPECT_NE(Opened(llama_config(), odd).error.find("d2t"), std::string::npos);
+}
+
 TEST(HfFolder, SaysWhatItCannotRun) {
   const SafetensorsBuilder none;
   Json config = llama_config();

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace llm {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr i32 kPages = 8;
 // A random llama with a random draft, driven step by step in slot 0.
 class Driven {
  public:
-  Driven() {
+  explicit Driven(const TinyDraft& draft = {}) : draft_file_(random_draft_file(draft, 8)) {
     gguf_ = Gguf::parse(base::as_bytes(file_)).value();
     draft_ = Gguf::parse(base::as_bytes(draft_file_)).value();
     model_ =
@@ -45,7 +47,7 @@ class Driven {
 
  private:
   std::string file_ = random_llama_file({}, DType::kQ80, 21);
-  std::string draft_file_ = random_draft_file({}, 8);
+  std::string draft_file_;
   std::unique_ptr<Gguf> gguf_, draft_;
   Crew crew_{2};
   std::unique_ptr<LlamaModel> model_;
@@ -79,6 +81,38 @@ TEST(DSparkDrafter, HiddenStatesMayWaitForTheNextDraft) {
   Driven other;
   for (i32 at = 0; at < 90; at += 5) other.step(wrong, at, at + 5);
   EXPECT_NE(other.guesses(tokens, 91), last);  // the context counts
+}
+
+TEST(DSparkDrafter, WithPartOfTheVocabularyGuessesOnlyThat) {
+  const std::vector<i32> tokens = random_tokens(5);
+  TinyDraft part;
+  for (i64 id = 1; id < part.vocab; id += 3) part.ids.push_back(id);
+  Driven driven(part);
+  std::vector<bool> seen(part.vocab);
+  for (i32 at = 0; at < 90; at += 5) {
+    driven.step(tokens, at, at + 5);
+    for (i32 guess : driven.guesses(tokens, at + 6)) {
+      EXPECT_EQ(guess % 3, 1);
+      seen[static_cast<size_t>(guess)] = true;
+    }
+  }
+  EXPECT_GT(std::count(seen.begin(), seen.end(), true), 5);  // and more than one of them
+}
+
+TEST(DSparkDrafter, RefusesAVocabularyThatTheModelDoesNotHave) {
+  const std::string file = random_llama_file({}, DType::kQ80, 21);
+  const auto gguf = Gguf::parse(base::as_bytes(file)).value();
+  Crew crew(1);
+  const auto model =
+      LlamaModel::load(*gguf, llama_config(*gguf).value(), Precision::kFast, &crew).value();
+  for (i64 wrong : {i64{-1}, i64{96}}) {
+    TinyDraft part;
+    part.ids = {3, wrong};
+    const std::string draft_file = random_draft_file(part, 8);
+    const auto draft = Gguf::parse(base::as_bytes(draft_file)).value();
+    const auto config = dspark_config(*draft, std::nullopt).value();
+    EXPECT_FALSE(DSparkDrafter::load(*draft, config, model.get(), {}).ok()) << wrong;
+  }
 }
 
 }  // namespace
