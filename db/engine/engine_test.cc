@@ -195,6 +195,28 @@ TEST_F(Engine, ExplainShowsAProgramInEightColumns) {
   EXPECT_EQ(run("SELECT count(*) FROM t"), "0\n");
 }
 
+// SQLite 3.53's lines.
+TEST_F(Engine, AQueryPlanShowsTheSubqueriesThatLookupsTakeTheirValuesFrom) {
+  run("CREATE TABLE a(x INTEGER PRIMARY KEY, y); CREATE TABLE b(p, q); CREATE INDEX bp ON b(p)");
+  auto lines = [&](const std::string& sql) {
+    const std::string plan = run("EXPLAIN QUERY PLAN " + sql);
+    std::string out;
+    for (size_t at = 0, end = 0; (end = plan.find('\n', at)) != std::string::npos; at = end + 1) {
+      const std::string line = plan.substr(at, end - at);
+      out += line.substr(line.rfind('|') + 1) + "; ";
+    }
+    return out;
+  };
+  EXPECT_EQ(lines("SELECT * FROM a WHERE x=(SELECT q FROM b WHERE p=1)"),
+            "SEARCH a USING INTEGER PRIMARY KEY (rowid=?); SCALAR SUBQUERY 1; "
+            "SEARCH b USING INDEX bp (p=?); ");
+  EXPECT_EQ(lines("SELECT * FROM a WHERE x IN (SELECT q FROM b)"),
+            "SEARCH a USING INTEGER PRIMARY KEY (rowid=?); LIST SUBQUERY 1; SCAN b; ");
+  EXPECT_EQ(lines("SELECT * FROM a WHERE x>(SELECT q FROM b WHERE p=1)"),
+            "SEARCH a USING INTEGER PRIMARY KEY (rowid>?); SCALAR SUBQUERY 1; "
+            "SEARCH b USING INDEX bp (p=?); ");
+}
+
 TEST_F(Engine, ASubqueryColumnHasACollationAndAScalarSubqueryHasNone) {
   run("CREATE TABLE n(y TEXT COLLATE NOCASE, z TEXT); INSERT INTO n VALUES('a','A')");
   EXPECT_EQ(run("SELECT 1 FROM (SELECT 'A' AS x) s, n WHERE s.x = y"), "");

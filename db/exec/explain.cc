@@ -70,6 +70,16 @@ class Explainer {
     for (const Expr* arg : expr->args) walk_expr(arg, parent);
   }
 
+  // Subqueries that a lookup or a range takes its values from.
+  void walk_path(const AccessPath& path, int parent) {
+    for (const Lookup& lookup : path.lookups) walk_expr(lookup.value, parent);
+    walk_expr(path.low.value, parent);
+    walk_expr(path.high.value, parent);
+    for (const Expr* arg : path.virtual_args) walk_expr(arg, parent);
+    for (const Expr* filter : path.build_filters) walk_expr(filter, parent);
+    for (const AccessPath* branch : path.branches) walk_path(*branch, parent);
+  }
+
   void core(const RowPlan& plan, int parent) {
     if (plan.join == nullptr || plan.join->levels.empty()) {
       add(parent, "SCAN CONSTANT ROW");
@@ -85,6 +95,7 @@ class Explainer {
     if (plan.join != nullptr) {
       for (const Expr* expr : plan.join->constant_filters) walk_expr(expr, parent);
       for (const JoinLevel* one : plan.join->levels) {
+        walk_path(*one->path, parent);
         for (const Expr* expr : one->filters) walk_expr(expr, parent);
         for (const Expr* expr : one->on) walk_expr(expr, parent);
       }
