@@ -9,7 +9,7 @@ namespace db {
 
 ColumnPicks::ColumnPicks(const List<Expr*>& out) : exprs_(out) {
   for (u32 i = 0; i < out.size(); ++i) {
-    if (out[i]->op != Op::kColumn) {
+    if (out[i]->op != Op::kColumn && out[i]->op != Op::kRowid) {
       rest_.push_back(i);
       continue;
     }
@@ -39,6 +39,10 @@ void ColumnPicks::prepare(Group& group, const TableCursor& cursor) {
   group.others.clear();
   bool covered = group.index != nullptr;
   for (u32 i : group.outs) {
+    if (exprs_[i]->op == Op::kRowid) {
+      group.others.push_back(i);
+      continue;
+    }
     const int at = exprs_[i]->b;
     const Column& column = group.table->columns[static_cast<size_t>(at)];
     const bool twice = std::any_of(group.picks.begin(), group.picks.end(),
@@ -61,8 +65,13 @@ void ColumnPicks::prepare(Group& group, const TableCursor& cursor) {
 void ColumnPicks::read(Cx& cx, Value* out) {
   for (Group& group : groups_) {
     const Slot& slot = cx.slots[static_cast<size_t>(group.slot)];
-    if (slot.row != nullptr || slot.null_row || slot.cursor == nullptr) {
-      eval_each(group.outs, cx, out);
+    if (slot.null_row) {
+      for (u32 i : group.outs) out[i].set_null();
+      continue;
+    }
+    if (slot.row != nullptr) {
+      for (u32 i : group.outs)
+        out[i] = slot.row[slot.map != nullptr ? slot.map[exprs_[i]->b] : exprs_[i]->b];
       continue;
     }
     TableCursor& cursor = *slot.cursor;

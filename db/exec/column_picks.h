@@ -28,7 +28,7 @@ class ColumnPicks {
   // The columns of one slot.
   struct Group {
     int slot = 0;
-    std::vector<u32> outs;
+    std::vector<u32> outs;                // the rowid's too
     const TableCursor* cursor = nullptr;  // that `picks` was made for, and its table and index then
     const Table* table = nullptr;
     const Index* index = nullptr;

@@ -1,6 +1,7 @@
 // UNION, UNION ALL, INTERSECT, EXCEPT; and WITH RECURSIVE.
 #include "db/exec/eval.h"
 #include "db/exec/row_stream.h"
+#include "db/value/sort_prefix.h"
 
 #include <algorithm>
 
@@ -52,7 +53,6 @@ class SetStream : public RowStream {
 
   void open(Cx& cx) override {
     rows_.clear();
-    order_.clear();
     at_ = 0;
     size_t width = static_cast<size_t>(plan_.width);
     auto collations = collations_of(plan_);
@@ -126,20 +126,26 @@ class SetStream : public RowStream {
   void sort(const std::vector<const Collation*>& collations) {
     size_t width = static_cast<size_t>(plan_.width);
     size_t count = rows_.size() / width;
-    order_.resize(count);
-    for (size_t i = 0; i < count; ++i) order_[i] = static_cast<u32>(i);
-    std::sort(order_.begin(), order_.end(), [&](u32 a, u32 b) {
+    std::vector<const Collation*> by = collations;
+    std::replace(by.begin(), by.end(), static_cast<const Collation*>(nullptr), &kBinary);
+    struct Entry {
+      u64 prefix;  // of the first column
+      u32 row;
+    };
+    std::vector<Entry> entries(count);
+    for (u32 i = 0; i < count; ++i) entries[i] = {sort_prefix(rows_[i * width], by[0]), i};
+    std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+      if (a.prefix != b.prefix) return a.prefix < b.prefix;
       for (size_t c = 0; c < width; ++c) {
-        const Collation* collation = collations[c] != nullptr ? collations[c] : &kBinary;
-        int order = compare(rows_[a * width + c], rows_[b * width + c], collation);
+        const int order = compare(rows_[a.row * width + c], rows_[b.row * width + c], by[c]);
         if (order != 0) return order < 0;
       }
-      return a < b;
+      return a.row < b.row;
     });
     std::vector<Value> sorted;
     sorted.reserve(rows_.size());
-    for (u32 place : order_) {
-      for (size_t c = 0; c < width; ++c) sorted.push_back(std::move(rows_[place * width + c]));
+    for (const Entry& entry : entries) {
+      for (size_t c = 0; c < width; ++c) sorted.push_back(std::move(rows_[entry.row * width + c]));
     }
     rows_.swap(sorted);
   }
@@ -147,7 +153,6 @@ class SetStream : public RowStream {
   const RowPlan& plan_;
   std::vector<std::unique_ptr<RowStream>> arms_;
   std::vector<Value> rows_;
-  std::vector<u32> order_;
   size_t at_ = 0;
 };
 

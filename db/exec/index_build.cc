@@ -1,9 +1,9 @@
 #include "db/exec/index_build.h"
 
-#include "base/bytes.h"
 #include "db/exec/execution.h"
 #include "db/exec/table_writer.h"
 #include "db/plan/dml_binder.h"
+#include "db/value/sort_prefix.h"
 
 #include <algorithm>
 #include <cstring>
@@ -25,47 +25,12 @@ void IndexBuild::add(std::string_view record) {
   left_ -= bytes;
 }
 
-// The first eight bytes as a number; shorter texts end in zeros.
-static u64 leading_bytes(std::string_view text, bool fold_case) {
-  u8 bytes[8] = {};
-  for (size_t i = 0; i < std::min<size_t>(8, text.size()); ++i) {
-    const u8 c = static_cast<u8>(text[i]);
-    bytes[i] = fold_case && c >= 'A' && c <= 'Z' ? static_cast<u8>(c + 32) : c;
-  }
-  return base::load_be64(bytes);
-}
-
-// Two bits for the kind of value, 62 bits of the value.
 u64 IndexBuild::prefix_of(std::string_view record) const {
   RecordView view(record);
   view.set_encoding(info_.encoding);
   Value value;
   view.column(0, value);
-  u64 prefix = 0;
-  switch (value.type()) {
-    case Type::kNull:
-      break;
-    case Type::kInteger:
-    case Type::kReal: {
-      const f64 real = value.to_real();
-      u64 bits;
-      std::memcpy(&bits, &real, sizeof bits);
-      bits = bits >> 63 != 0 ? ~bits : bits | u64{1} << 63;
-      if (real == 0) bits = u64{1} << 63;  // -0.0 is 0.0
-      prefix = u64{1} << 62 | bits >> 2;
-      break;
-    }
-    case Type::kText: {
-      const Collation::Kind kind = info_.columns[0].collation->kind;
-      prefix = u64{2} << 62;
-      if (kind == Collation::Kind::kBinary || kind == Collation::Kind::kNocase)
-        prefix |= leading_bytes(value.bytes(), kind == Collation::Kind::kNocase) >> 2;
-      break;
-    }
-    case Type::kBlob:
-      prefix = u64{3} << 62 | leading_bytes(value.bytes(), false) >> 2;
-      break;
-  }
+  const u64 prefix = sort_prefix(value, info_.columns[0].collation);
   return info_.columns[0].descending ? ~prefix : prefix;
 }
 

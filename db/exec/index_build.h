@@ -1,9 +1,8 @@
 // Builds an index in one go: takes the records of its rows in any order, sorts them, and appends
 // them to the empty tree, which so becomes as dense as it can be.
 //
-// Sorting looks at a 64-bit prefix of the first column first (prefix_of), which keeps the order of
-// any two values or calls them equal; only then are the records themselves compared. All records
-// are held in memory. Single-threaded.
+// Sorting looks at the first column's sort_prefix() first; only then are the records themselves
+// compared. All records are held in memory. Single-threaded.
 #pragma once
 
 #include "db/exec/context.h"

@@ -57,6 +57,8 @@ class RowOrder {
  public:
   explicit RowOrder(const List<SortKey>& keys) : keys_(keys) {}
   int compare(const Value* a, const Value* b) const;
+  // As sort_prefix() of the first key. REQUIRES: !empty().
+  u64 prefix(const Value* row) const;
   bool empty() const { return keys_.empty(); }
 
  private:

@@ -3,6 +3,7 @@
 #include "db/exec/eval.h"
 #include "db/exec/row_stream.h"
 #include "db/plan/fold.h"
+#include "db/value/sort_prefix.h"
 
 #include <algorithm>
 #include <cmath>
@@ -118,14 +119,33 @@ class Window : public SlotStream {
     return 0;
   }
 
+  u64 partition_prefix(const WindowGroup& group, u32 row) const {
+    if (group.partition.empty()) return 0;
+    const size_t column = static_cast<size_t>(group.partition[0]);
+    return sort_prefix(inputs_[row * width_ + column], group.partition_collations[0]);
+  }
+  u64 order_prefix(const WindowGroup& group, u32 row) const {
+    return group.order.empty() ? 0 : RowOrder(group.order).prefix(&inputs_[row * width_]);
+  }
+
   void run_group(const WindowGroup& group, Cx& cx) {
-    std::vector<u32> place(count_);
-    for (size_t i = 0; i < count_; ++i) place[order_[i]] = static_cast<u32>(i);
-    std::sort(order_.begin(), order_.end(), [&](u32 a, u32 b) {
-      int order = compare_partition(group, a, b);
-      if (order == 0) order = compare_order(group, a, b);
-      return order != 0 ? order < 0 : place[a] < place[b];
+    struct Entry {
+      u64 partition, order;  // prefixes of the first columns
+      u32 row;
+      u32 place;  // so far: ties stay in order
+    };
+    std::vector<Entry> entries(count_);
+    for (size_t i = 0; i < count_; ++i)
+      entries[i] = {partition_prefix(group, order_[i]), order_prefix(group, order_[i]), order_[i],
+                    static_cast<u32>(i)};
+    std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+      if (a.partition != b.partition) return a.partition < b.partition;
+      int order = compare_partition(group, a.row, b.row);
+      if (order == 0 && a.order != b.order) return a.order < b.order;
+      if (order == 0) order = compare_order(group, a.row, b.row);
+      return order != 0 ? order < 0 : a.place < b.place;
     });
+    for (size_t i = 0; i < count_; ++i) order_[i] = entries[i].row;
     start_offset_ = end_offset_ = Value();
     if (!offset(group.start, "starting", group, &start_offset_, cx) ||
         !offset(group.end, "ending", group, &end_offset_, cx)) {

@@ -475,6 +475,10 @@ RowPlan* Binder::bind_arms(const sql::Select* select, u32 first, u32 count, Scop
     plan->estimated_rows += one->estimated_rows;
   }
   if (count == 1) return plan->arms[0];
+  // Only UNION ALL hands rows on as they come.
+  const bool all = std::any_of(plan->ops.begin() + 1, plan->ops.end(),
+                               [](sql::CompoundOp op) { return op != sql::CompoundOp::kUnionAll; });
+  for (RowPlan* arm : plan->arms) arm->all_wanted = all;
   plan->width = plan->arms[0]->width;
   // Names, types and collations come from the left; a collation from the first arm that has one.
   for (int i = 0; i < plan->width; ++i) {

@@ -112,6 +112,7 @@ Expr* Binder::bind_in(const sql::InExpr& in, Scope* scope) {
   SubqueryNode* subquery = new_subquery();
   subquery->plan = bind_select(select, scope, subquery);
   if (subquery->plan == nullptr) return nullptr;
+  subquery->plan->all_wanted = !subquery->correlated && subquery->plan->limit == nullptr;
   int width = subquery->plan->width;
   if (width != static_cast<int>(items.size())) {
     if (items.size() == 1 || in.table.present()) {

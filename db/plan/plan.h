@@ -176,7 +176,7 @@ struct RowPlan {
   WindowPlan* window = nullptr;
   List<Expr*> out;  // visible, then hidden sort keys
   bool distinct = false;
-  bool all_wanted = false;  // UPDATE and DELETE: every row is read before the first one is used
+  bool all_wanted = false;  // every row is read before the first one is used
   // kValues
   List<List<Expr*>> rows;
   // kCompound
