@@ -59,6 +59,10 @@ class CoreStream : public RowStream {
     return false;
   }
 
+  bool move(Cx& cx) override {
+    return having_ == nullptr && seen_ == nullptr ? source_->next(cx) : next(cx);
+  }
+
   void close(Cx& cx) override {
     source_->close(cx);
     seen_.reset();

@@ -83,7 +83,7 @@ bool DmlExecution::change_in_place(Cx& cx) {
   source_->open(cx);
   std::vector<Value> old_row;
   bool ok = true;
-  while (ok && source_->next(cx)) {
+  while (ok && source_->move(cx)) {
     TableCursor& at = *slot.cursor;
     if (at.uses_index() && !at.find_row(cx)) {
       ok = !cx.failed();

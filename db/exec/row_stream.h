@@ -20,6 +20,8 @@ class RowStream {
   virtual ~RowStream() = default;
   virtual void open(Cx& cx) = 0;
   virtual bool next(Cx& cx) = 0;
+  // As next(), for whom it is enough that slots show the row: row() may be anything then.
+  virtual bool move(Cx& cx) { return next(cx); }
   // Lets go of cursors and buffers.
   virtual void close(Cx&) {}
   Value* row() { return row_; }

@@ -340,5 +340,25 @@ TEST_F(Functions, OfLongTextsAgreeWithSqlite) {
   for (const char* name : {"like", "glob", "instr"}) compare(oracle, name, {patterns, text}, 1000);
 }
 
+// Patterns of the form %literal%, which are looked for in another way.
+TEST_F(Functions, LiteralsBetweenWildcardsAgreeWithSqlite) {
+  std::mt19937 random(5);
+  const std::string letters = "abAB@`!1\xc3";
+  auto text = [&](size_t most) {
+    std::string out(random() % (most + 1), ' ');
+    for (char& c : out) c = random() % 40 == 0 ? '\0' : letters[random() % letters.size()];
+    return out;
+  };
+  Pool patterns, glob_patterns, texts;
+  for (int i = 0; i < 120; ++i) {
+    const std::string literal = text(4);
+    patterns.push_back(Value::text("%" + literal + "%"));
+    glob_patterns.push_back(Value::text("*" + literal + "*"));
+    texts.push_back(Value::text(text(40)));
+  }
+  compare(oracle, "like", {patterns, texts}, 20000);
+  compare(oracle, "glob", {glob_patterns, texts}, 20000);
+}
+
 }  // namespace
 }  // namespace db

@@ -40,6 +40,71 @@ bool next_of(std::string_view text, char low, char high, size_t& at) {
   return false;
 }
 
+// What a pattern of the form %literal% looks for: two characters or more, all of them plain ASCII.
+std::string_view literal_between(std::string_view pattern, const Wildcards& w) {
+  if (pattern.size() < 4 || w.escape != 0 || static_cast<u8>(pattern.front()) != w.many ||
+      static_cast<u8>(pattern.back()) != w.many)
+    return {};
+  const std::string_view literal = pattern.substr(1, pattern.size() - 2);
+  for (char one : literal) {
+    const u8 c = static_cast<u8>(one);
+    if (c == 0 || c >= 0x80 || c == w.many || c == w.one || c == w.set) return {};
+  }
+  return literal;
+}
+
+// Is the literal somewhere in the text? Looks for its first two characters, eight places at a time;
+// a letter's case is one bit, which is set on both sides.
+class LiteralSearch {
+ public:
+  LiteralSearch(std::string_view literal, bool fold) : literal_(literal), fold_(fold) {
+    for (size_t i = 0; i < 2; ++i) {
+      const u8 c = static_cast<u8>(literal[i]);
+      const bool letter = fold && (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+      cases_[i] = letter ? 0x20 * kOnes : 0;
+      wanted_[i] = (letter ? c | 0x20u : c) * kOnes;
+    }
+  }
+
+  bool in(std::string_view text) const {
+    size_t at = 0;
+    for (; at + 9 <= text.size(); at += 8) {
+      if (in_block(text, at, text.data() + at)) return true;
+    }
+    char rest[9] = {};  // zeros are in no literal
+    std::memcpy(rest, text.data() + at, text.size() - at);
+    return in_block(text, at, rest);
+  }
+
+ private:
+  static constexpr u64 kOnes = 0x0101010101010101;
+
+  // `block`: nine bytes, the text's from `at` on.
+  bool in_block(std::string_view text, size_t at, const char* block) const {
+    u64 first;
+    u64 second;
+    std::memcpy(&first, block, sizeof first);
+    std::memcpy(&second, block + 1, sizeof second);
+    const u64 misses = ((first | cases_[0]) ^ wanted_[0]) | ((second | cases_[1]) ^ wanted_[1]);
+    // The top bit of each byte that is zero; of some above such a byte, too.
+    u64 hits = (misses - kOnes) & ~misses & 0x80 * kOnes;
+    for (; hits != 0; hits &= hits - 1) {
+      if (is_at(text, at + static_cast<size_t>(std::countr_zero(hits)) / 8)) return true;
+    }
+    return false;
+  }
+  bool is_at(std::string_view text, size_t at) const {
+    if (at + literal_.size() > text.size()) return false;
+    const std::string_view found = text.substr(at, literal_.size());
+    return fold_ ? equal_nocase(found, literal_) : found == literal_;
+  }
+
+  std::string_view literal_;
+  bool fold_;
+  u64 cases_[2];
+  u64 wanted_[2];
+};
+
 enum class Match { kYes, kNo, kNever };  // kNever: no later start can match either
 
 u32 fold(u32 c) {
@@ -150,6 +215,12 @@ Match match(std::string_view pattern, size_t p, std::string_view text, size_t t,
   return read(text, t) == 0 ? Match::kYes : Match::kNo;
 }
 
+bool matches(std::string_view pattern, std::string_view text, const Wildcards& w) {
+  const std::string_view literal = literal_between(pattern, w);
+  if (literal.empty()) return match(pattern, 0, text, 0, w) == Match::kYes;
+  return LiteralSearch(literal, w.fold).in(text.substr(0, text.find('\0')));
+}
+
 constexpr size_t kPatternBytesMax = 50000;
 
 // like(pattern, text[, escape]); user_data not null: case sensitive.
@@ -191,11 +262,11 @@ bool like_match(std::string_view pattern, std::string_view text, u32 escape, boo
   Wildcards w{'%', '_', 0, escape, !case_sensitive};
   if (escape == '%') w.many = 0xffffffff;
   if (escape == '_') w.one = 0;
-  return match(pattern, 0, text, 0, w) == Match::kYes;
+  return matches(pattern, text, w);
 }
 
 bool glob_match(std::string_view pattern, std::string_view text) {
-  return match(pattern, 0, text, 0, {'*', '?', '[', 0, false}) == Match::kYes;
+  return matches(pattern, text, {'*', '?', '[', 0, false});
 }
 
 void add_like_functions(FunctionRegistry& registry) {

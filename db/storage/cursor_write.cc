@@ -41,22 +41,25 @@ Hit Cursor::replace_interior_row(ByteView payload, u32 bytes, u32 local) {
   return Hit::kRow;
 }
 
-// Is the row there already, to the byte? Then its page need not be written.
-static bool holds(const Page& page, u32 usable, u32 index, ByteView payload) {
-  Cell old;
-  return parse_cell(page, usable, page.cell_at(index), &old) && old.local == payload.size() &&
-         old.size == old.local && std::memcmp(old.payload, payload.data(), old.local) == 0;
-}
-
 // Puts a row where the seek ended.
 Hit Cursor::put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail) {
   if (seek == Seek::kError) return Hit::kError;
   if (seek == Seek::kEmpty && !go_root()) return Hit::kError;
   Page& page = *top().page;
-  if (seek == Seek::kEqual && zero_tail == 0 && holds(page, usable_, top().index, payload)) {
-    cell_known_ = false;
-    state_ = State::kRow;
-    return Hit::kRow;
+  Cell old;
+  if (seek == Seek::kEqual) {
+    if (!db::parse_cell(page, usable_, page.cell_at(top().index), &old))
+      return corrupt("a malformed cell");
+    // A row of the same size that lies on its page is written over.
+    if (zero_tail == 0 && old.size == payload.size() && !old.overflows()) {
+      cell_known_ = false;
+      state_ = State::kRow;
+      // The very row: its page need not be written.
+      if (std::memcmp(old.payload, payload.data(), old.size) == 0) return Hit::kRow;
+      if (!pager_->make_writable(&page)) return fail_pager();
+      std::memcpy(const_cast<u8*>(old.payload), payload.data(), old.size);
+      return Hit::kRow;
+    }
   }
   if (!pager_->make_writable(&page)) return fail_pager();
   if (page.free_bytes < 0 && !count_free(page, usable_)) return corrupt("malformed free space");
@@ -69,15 +72,6 @@ Hit Cursor::put(Seek seek, i64 rowid, ByteView payload, u32 zero_tail) {
   cell_known_ = false;
   TreeWriter writer(*this);
   if (seek == Seek::kEqual) {
-    Cell old;
-    u8* at = const_cast<u8*>(page.cell_at(index));
-    if (!db::parse_cell(page, usable_, at, &old)) return corrupt("a malformed cell");
-    if (old.size == size && local == size && old.bytes == bytes + page.child_bytes &&
-        zero_tail == 0) {
-      std::memcpy(const_cast<u8*>(old.payload), payload.data(), size);
-      state_ = State::kRow;
-      return Hit::kRow;
-    }
     if (old.overflows()) {
       Status freed = store_->free_overflow(old);
       if (!freed.ok()) return fail(std::move(freed).error());

@@ -49,18 +49,22 @@ class FirstColumn {
   template <Kind kind>
   bool compare(base::ByteView stored, int* answer) const {
     const u8* at = stored.data();
-    if (stored.size() < 3) return false;
     const u32 header = at[0];
     const u32 type = at[1];
     u32 size;
     int order;
     if constexpr (kind == Kind::kInteger) {
       if (type - 1 > 5 || header - 2 > 0x7d) return compare(stored, answer);
-      size = 8 - kSpareBits[type] / 8;
+      size = kSizes[type];
       if (header + size > stored.size()) return false;
       const i64 key = static_cast<i64>(base::load_be64(at + header)) >> kSpareBits[type];
-      order = (key > integer_) - (key < integer_);
+      if (key != integer_) [[likely]] {
+        *answer = (key < integer_) == (sign_ > 0) ? -1 : 1;
+        return true;
+      }
+      order = 0;
     } else {
+      if (stored.size() < 3) return false;
       if (type < 13 || type % 2 == 0 || type >= 0x80 || header - 2 > 0x7d)
         return compare(stored, answer);
       size = (type - 13) / 2;
@@ -112,6 +116,7 @@ class FirstColumn {
  private:
   // Bits of eight bytes that are not in an integer of this serial type.
   static constexpr u8 kSpareBits[7] = {0, 56, 48, 40, 32, 16, 0};
+  static constexpr u8 kSizes[7] = {0, 1, 2, 3, 4, 6, 8};
 
   // The second column, whose body is at `body`, when it has a short integer's type.
   bool compare_second(base::ByteView stored, u32 body, int* answer) const {
