@@ -107,7 +107,9 @@ void sign(CURL* curl, const AwsKey& key) {
 Result<HttpResponse> perform(const HttpRequest& request, Exchange& exchange) {
   static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (initialised != CURLE_OK) return Error(ErrorCode::kInternal, "libcurl does not start");
-  std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), &curl_easy_cleanup);
+  HttpConnections own;
+  HttpConnections& connections = request.connections != nullptr ? *request.connections : own;
+  std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(connections.take(), &curl_easy_cleanup);
   if (curl == nullptr) return Error(ErrorCode::kLimit, "no memory for an HTTP request");
   curl_slist* list = nullptr;
   for (const auto& [name, value] : request.headers) {
@@ -145,6 +147,7 @@ Result<HttpResponse> perform(const HttpRequest& request, Exchange& exchange) {
   }
   if (code != CURLE_OK) return error_of(code, request, detail);
   exchange.send_head();
+  connections.give_back(curl.release());
   return std::move(exchange.response);
 }
 
@@ -155,6 +158,28 @@ std::string_view HttpResponse::header(std::string_view name) const {
     if (key == name) return value;
   }
   return "";
+}
+
+HttpConnections::~HttpConnections() {
+  for (void* handle : idle_) curl_easy_cleanup(handle);
+}
+
+void* HttpConnections::take() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      void* handle = idle_.back();
+      idle_.pop_back();
+      return handle;
+    }
+  }
+  return curl_easy_init();
+}
+
+void HttpConnections::give_back(void* handle) {
+  curl_easy_reset(handle);  // forgets the request and keeps the connection
+  std::lock_guard lock(mutex_);
+  idle_.push_back(handle);
 }
 
 Result<HttpResponse> http_request(const HttpRequest& request) {

@@ -1,11 +1,12 @@
 // HTTP/1.1 and 2 client over libcurl, TLS and proxies included, with streamed bodies and deadlines.
-// Thread-safe: each call owns its connection.
+// Thread-safe: each call owns its connection, or borrows one of HttpConnections.
 #pragma once
 
 #include "base/result.h"
 #include "base/types.h"
 
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,24 @@ struct AwsKey {
   std::string secret;
 };
 
+// Connections that stay open between requests that name them: a request to the same server saves
+// the round trips of TCP and TLS. One that the server closed meanwhile is replaced. Thread-safe;
+// must outlive the requests.
+class HttpConnections {
+ public:
+  HttpConnections() = default;
+  ~HttpConnections();
+  HttpConnections(const HttpConnections&) = delete;
+  HttpConnections& operator=(const HttpConnections&) = delete;
+  // A handle of libcurl's (null: no memory), to be given back when its request went well.
+  void* take();
+  void give_back(void* handle);
+
+ private:
+  std::mutex mutex_;
+  std::vector<void*> idle_;
+};
+
 struct HttpRequest {
   std::string method = "GET";
   std::string url;
@@ -32,6 +51,7 @@ struct HttpRequest {
   i64 timeout_ms = 600'000;        // the whole exchange
   i64 stall_timeout_ms = 120'000;  // no byte for this long ends it with kDeadline
   AwsKey aws;
+  HttpConnections* connections = nullptr;  // null: a connection of its own
 };
 
 struct HttpResponse {

@@ -1,7 +1,13 @@
 #include "base/http_client.h"
 #include "base/http_server.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
 
 namespace base {
 namespace {
@@ -27,6 +33,66 @@ TEST(Http, EchoesMethodPathQueryHeadersAndBody) {
   EXPECT_EQ(response.status, 201);
   EXPECT_EQ(response.header("x-back"), "yes");
   EXPECT_EQ(response.body, "POST /a/b x y hello");
+}
+
+// Answers a few requests on each connection, then closes it without a word; counts connections.
+class TiredServer {
+ public:
+  explicit TiredServer(int requests_each) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    EXPECT_EQ(::listen(listener_, 4), 0);
+    url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    thread_ = std::thread([this, requests_each] {
+      for (;;) {
+        int client = ::accept(listener_, nullptr, nullptr);
+        if (client < 0) return;
+        connections++;
+        for (int i = 0; i < requests_each && answer(client); i++) {
+        }
+        ::close(client);
+      }
+    });
+  }
+  ~TiredServer() {
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    ::close(listener_);
+  }
+  std::string url;
+  std::atomic<int> connections{0};
+
+ private:
+  static bool answer(int client) {
+    std::string asked;
+    char buffer[1000];
+    while (asked.find("\r\n\r\n") == std::string::npos) {
+      ssize_t size = ::recv(client, buffer, sizeof buffer, 0);
+      if (size <= 0) return false;
+      asked.append(buffer, static_cast<size_t>(size));
+    }
+    constexpr std::string_view reply = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    return ::send(client, reply.data(), reply.size(), MSG_NOSIGNAL) > 0;
+  }
+  int listener_;
+  std::thread thread_;
+};
+
+TEST(Http, ConnectionsAreKeptForTheNextRequestAndReplacedWhenTheyWereClosed) {
+  TiredServer server(3);
+  {
+    HttpConnections kept;
+    for (int i = 0; i < 7; i++) {
+      auto response = http_request({.url = server.url, .connections = &kept});
+      ASSERT_TRUE(response.ok()) << response.error().message();
+      EXPECT_EQ(response->body, "ok");
+    }
+  }
+  EXPECT_EQ(server.connections, 3);
 }
 
 TEST(Http, StreamsEventsAsTheyCome) {

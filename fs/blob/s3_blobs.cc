@@ -79,7 +79,7 @@ class S3Blob : public Blob {
 
 }  // namespace
 
-HttpRequest S3Blobs::request_of(const Ask& ask) const {
+HttpRequest S3Blobs::request_of(const Ask& ask) {
   HttpRequest request;
   request.method = ask.method;
   request.url = url_.base() + "/" + (ask.name.empty() ? "" : url_.prefix + ask.name);
@@ -87,6 +87,7 @@ HttpRequest S3Blobs::request_of(const Ask& ask) const {
   request.body = ask.body;
   request.connect_timeout_ms = patience_.connect_timeout_ms;
   request.stall_timeout_ms = patience_.stall_timeout_ms;
+  request.connections = &connections_;
   request.aws = {url_.region, credentials_.key_id, credentials_.secret};
   request.headers.emplace_back("x-amz-content-sha256",
                                base::to_hex(base::sha256(base::as_bytes(ask.body))));

@@ -39,7 +39,7 @@ class S3Blobs : public BlobStore {
     std::string range;
     std::string body = {};
   };
-  base::HttpRequest request_of(const Ask& ask) const;
+  base::HttpRequest request_of(const Ask& ask);
   // Errors: those of blob.h.
   base::Result<base::HttpResponse> exchange(const Ask& ask);
   base::Error refusal(const Ask& ask, const base::HttpResponse& response) const;
@@ -47,6 +47,7 @@ class S3Blobs : public BlobStore {
   S3Url url_;
   S3Credentials credentials_;
   S3Patience patience_;
+  base::HttpConnections connections_;
 };
 
 }  // namespace fs

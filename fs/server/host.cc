@@ -44,6 +44,7 @@ Result<std::unique_ptr<Host>> Host::open(Store& store, const std::string& worksp
   host->start_lease();
   host->watcher_ = std::thread([raw = host.get()] { raw->watch(); });
   host->storer_ = std::thread([raw = host.get()] { raw->store(); });
+  host->keeper_ = std::thread([raw = host.get()] { raw->keep(); });
   return host;
 }
 
@@ -288,8 +289,29 @@ void Host::watch() {
   }
 }
 
-// Syncs, keeps the store's lease and folds in the background. An engine that does not answer holds
-// up this thread, not the other one.
+// Keeps the store's lease, whatever holds up the thread that folds: two puts into a slow object
+// store can take longer than a lease lives.
+void Host::keep() {
+  constexpr auto pause = std::chrono::seconds(1);
+  int failures = 0;
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    closing_changed_.wait_for(lock, pause);
+    std::shared_ptr<Workspace> workspace = workspace_;
+    lock.unlock();
+    {
+      std::lock_guard keep_lock(keep_mutex_);
+      Status kept = workspace->keep();
+      failures = kept.ok() ? 0 : failures + 1;
+      // The first one may be of a workspace that was closed for another one a moment ago.
+      if (failures == 2) base::log_error("server", kept.error().message());
+    }
+    lock.lock();
+  }
+}
+
+// Syncs and folds in the background. An engine that does not answer holds up this thread, not the
+// others.
 void Host::store() {
   constexpr auto pause = std::chrono::milliseconds(100);
   std::unique_lock lock(mutex_);
@@ -301,11 +323,8 @@ void Host::store() {
     if (auto synced = sync(last); !synced.ok()) {
       base::log_error("server", synced.error().message());
     }
-    if (Status kept = workspace->keep(); !kept.ok()) {
-      base::log_error("server", kept.error().message());
-    }
     if (workspace->wants_checkpoint()) {
-      std::lock_guard sync_lock(sync_mutex_);
+      std::lock_guard fold_lock(fold_mutex_);
       Status folded = workspace->checkpoint();
       if (!folded.ok()) base::log_error("server", folded.error().message());
     }
@@ -330,6 +349,7 @@ Status Host::close() {
   // A host whose open() failed has neither threads nor, maybe, a workspace.
   if (watcher_.joinable()) watcher_.join();
   if (storer_.joinable()) storer_.join();
+  if (keeper_.joinable()) keeper_.join();
   return workspace_ ? workspace_->close() : Status();
 }
 

@@ -111,6 +111,7 @@ class Host {
   base::Result<Seq> sync(Seq wanted);
   void watch();
   void store();
+  void keep();
 
   Store& store_;
   std::string name_;
@@ -139,7 +140,10 @@ class Host {
   std::condition_variable closing_changed_;
 
   std::mutex sync_mutex_;  // one sync at a time; those who wait share it
-  std::thread watcher_, storer_;
+  // Held by the threads that fold and that keep the lease. Syncs go on meanwhile: a fold may wait
+  // for an object store.
+  std::mutex fold_mutex_, keep_mutex_;
+  std::thread watcher_, storer_, keeper_;
 };
 
 }  // namespace fs::server

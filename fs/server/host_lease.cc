@@ -81,7 +81,7 @@ Status Host::reclaim() {
 // The last writer never gave its lease back. Where its history ends, as far as it is known here,
 // becomes a snapshot; the workspace goes on under a new number, and so do all ids.
 Status Host::shut_out() {
-  std::lock_guard sync_lock(sync_mutex_);
+  std::scoped_lock nobody_else(fold_mutex_, keep_mutex_, sync_mutex_);
   std::string snapshot = std::string(kFencedPrefix) + std::to_string(writer_.epoch);
   base::log_warn("server", "a writer did not give its lease back; another one takes over",
                  {{"workspace", name_}, {"writer", writer_.agent}, {"kept", snapshot}});

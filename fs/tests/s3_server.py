@@ -3,12 +3,19 @@
 request and refuses what is not signed as botocore would sign it. Says its port in the file PORT_FILE.
 
     fs/tests/s3_server.py PORT_FILE [N]     makes a virtual environment in build/oracles/s3 first
+
+While the file PORT_FILE.hold exists, every PUT stands still: with "half" in it when half of the body has
+been read, with "stored" when the object is stored and nobody has been told. PORT_FILE.held appears when
+one does. What stands still goes on when the file is gone. With "slow" in the file each PUT takes nearly as
+long as a client waits, and those of every other object fail then.
 """
 import itertools
 import os
 import pathlib
 import subprocess
 import sys
+import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ["moto[server]==5.0.28"]
@@ -55,8 +62,43 @@ def signature_is_right(environ):
     return key == KEY and auth.signature(auth.string_to_sign(request, canonical), request) == fields["Signature"]
 
 
-def faulty(app, every):
+class Recorded:
+    """A body whose first half was read already."""
+
+    def __init__(self, first, rest):
+        self.first, self.rest = first, rest
+
+    def read(self, size=-1):
+        if 0 <= size <= len(self.first):
+            out, self.first = self.first[:size], self.first[size:]
+            return out
+        first, self.first = self.first, b""
+        return first + self.rest.read(size - len(first) if size >= 0 else -1)
+
+
+def slow(name, seen):
+    """Returns late, whether to serve it."""
+    time.sleep(3.8)
+    return seen.setdefault(name, len(seen)) % 2 == 0
+
+
+def stand_still(app, environ, hold, mode):
+    """Returns when the hold is over, and what to answer if that is known already."""
+    answer = None
+    if mode == "half":
+        half = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]) // 2)
+        environ["wsgi.input"] = Recorded(half, environ["wsgi.input"])
+    else:
+        answer = b"".join(app(environ, lambda *_: None))
+    hold.with_suffix(".held").touch()
+    while hold.exists():
+        time.sleep(0.02)
+    return answer
+
+
+def faulty(app, every, hold):
     count = itertools.count(1)
+    seen = {}
 
     def serve(environ, start_response):
         if not signature_is_right(environ):
@@ -69,6 +111,16 @@ def faulty(app, every):
                 b"".join(app(environ, lambda *_: None))
             start_response("503 Slow Down", [])
             return [b"<Error><Code>SlowDown</Code></Error>"]
+        if environ["REQUEST_METHOD"] == "PUT" and hold.exists() and hold.read_text() == "slow":
+            hold.with_suffix(".held").touch()
+            if not slow(environ["RAW_URI"], seen):
+                start_response("503 Slow Down", [])
+                return [b"<Error><Code>SlowDown</Code></Error>"]
+        elif environ["REQUEST_METHOD"] == "PUT" and hold.exists():
+            answer = stand_still(app, environ, hold, hold.read_text())
+            if answer is not None:
+                start_response("200 OK", [])
+                return [answer]
         return app(environ, start_response)
 
     return serve
@@ -77,10 +129,9 @@ def faulty(app, every):
 def main():
     every = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     app = DomainDispatcherApplication(create_backend_app)
-    ready = faulty(app, every)
+    ready = faulty(app, every, pathlib.Path(sys.argv[1] + ".hold"))
     server = make_server("127.0.0.1", 0, lambda *call: serve(*call), threaded=True)
     serve = app  # while the bucket is made
-    import threading
     threading.Thread(target=server.serve_forever).start()
     boto3.client("s3", endpoint_url=f"http://127.0.0.1:{server.server_port}", region_name="us-east-1",
                  aws_access_key_id=KEY, aws_secret_access_key=SECRET).create_bucket(Bucket="packs")

@@ -1,14 +1,20 @@
 // Packs in an S3-compatible store of other people's making (fs/tests/s3_server.py) that fails every
 // tenth request, PostgreSQL as the engine, real servers that are killed.
 #include "base/clock.h"
+#include "fs/blob/s3_blobs.h"
+#include "fs/engine/postgres_engine.h"
 #include "fs/engine/testing/postgres_server.h"
+#include "fs/pack/pack_set.h"
 #include "fs/tests/mounted.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <set>
+#include <thread>
 
 namespace fs::testing {
 namespace {
@@ -52,11 +58,44 @@ class S3Cluster : public ::testing::Test {
     EXPECT_EQ(::fsync(fd), 0);
     ::close(fd);
   }
-  static std::string content(int i) {
-    std::string bytes(200'000, '\0');
+  static std::string content(int i, size_t size = 200'000) {
+    std::string bytes(size, '\0');
     unsigned state = static_cast<unsigned>(i) + 1;
     for (char& c : bytes) c = static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
     return bytes;
+  }
+
+  // PUTs stand still from now on, until release(); see s3_server.py.
+  void hold(const std::string& mode) {
+    (void)::unlink((place_ / "port.held").c_str());
+    ASSERT_TRUE(base::write_file(place_ / "port.hold", mode).ok());
+  }
+  bool eventually_held() const {
+    i64 give_up = base::system_clock().monotonic_us() + 60'000'000;
+    while (!base::file_exists(place_ / "port.held")) {
+      if (base::system_clock().monotonic_us() > give_up) return false;
+      base::system_clock().sleep_us(5'000);
+    }
+    return true;
+  }
+  void release() { ASSERT_EQ(::unlink((place_ / "port.hold").c_str()), 0); }
+
+  // Names of the packs in the object store, and of those that the engine knows.
+  std::set<std::string> stored_packs() {
+    S3Url url = *parse_s3_url(url_);
+    auto names = S3Blobs(url, *find_s3_credentials(url)).list("");
+    EXPECT_TRUE(names.ok());
+    return names.ok() ? std::set(names->begin(), names->end()) : std::set<std::string>();
+  }
+  std::set<std::string> known_packs() {
+    std::set<std::string> names;
+    auto engine = open_postgres_engine(engine_, {});
+    EXPECT_TRUE(engine.ok());
+    if (!engine.ok()) return names;
+    for (const Row& row : *(*engine)->scan("pack/")) {
+      names.insert(PackSet::name_of(std::strtoull(row.key.c_str() + 5, nullptr, 10)));
+    }
+    return names;
   }
 
   base::TempDir place_{"agentfs-s3"};
@@ -101,6 +140,107 @@ TEST_F(S3Cluster, NothingSyncedIsLostWhenServersDieAndTheStoreFailsEveryTenthReq
   auto other =
       agentfs({"format", place_ / "three", "--engine", other_engine_, "--blobs", url_}, true);
   EXPECT_NE(other.err.find("holds packs of another store"), std::string::npos) << other.err;
+}
+
+// Writes synced files until told to stop or a call fails. A checkpoint begins after 128 MiB.
+class SyncedWriter {
+ public:
+  static constexpr size_t kFileBytes = 2 << 20;
+
+  SyncedWriter(std::string folder, int first, std::string (*content)(int, size_t))
+      : folder_(std::move(folder)), first_(first), content_(content) {
+    thread_ = std::thread([this] {
+      while (!stop_.load() && write_one()) written_++;
+    });
+  }
+  ~SyncedWriter() { stop(); }
+  // The number behind the last file that is synced.
+  int stop() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+    return first_ + written_.load();
+  }
+
+ private:
+  bool write_one() {
+    int number = first_ + written_.load();
+    std::string bytes = content_(number, kFileBytes);
+    std::string path = folder_ + "/f" + std::to_string(number);
+    int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) return false;
+    bool good = ::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
+                ::fsync(fd) == 0;
+    return ::close(fd) == 0 && good;
+  }
+
+  std::string folder_;
+  int first_;
+  std::string (*content_)(int, size_t);
+  std::atomic<bool> stop_{false};
+  std::atomic<int> written_{0};
+  std::thread thread_;
+};
+
+TEST_F(S3Cluster, AKillInTheMiddleOfAnUploadLosesNothingAndLeavesNoPackBehind) {
+  agentfs({"format", place_ / "one", "--engine", engine_, "--blobs", url_});
+  std::string token = token_file(place_, place_ / "one");
+  int files = 0;
+  for (const char* mode : {"half", "stored"}) {
+    for (bool kill_server : {true, false}) {
+      SCOPED_TRACE(std::string(mode) + (kill_server ? ", server" : ", mount"));
+      auto serve = [&] {
+        return std::make_unique<Served>(
+            place_ / "one", std::vector<std::string>{"--engine", engine_, "--lease-seconds", "3"});
+      };
+      auto server = serve();
+      std::vector<std::string> options = {"--token-file", token, "--private", "--journal",
+                                          place_ / "journal"};
+      Mount work(server->address(), options);
+      hold(mode);
+      SyncedWriter writer(work.path(), files, &content);
+      ASSERT_TRUE(eventually_held()) << "no checkpoint began";
+      if (kill_server) server->kill();
+      work.kill();
+      files = writer.stop();
+      release();
+      if (kill_server) server = serve();
+      Mount back(server->address(), options);
+      for (int i = 0; i < files; ++i) {
+        ASSERT_TRUE(base::read_file(back / ("f" + std::to_string(i))).value_or("") ==
+                    content(i, SyncedWriter::kFileBytes))
+            << i << " of " << files << "; " << server->messages();
+      }
+      put_synced(back / "more", content(files));
+      back.unmount();
+      server->stop();
+      agentfs({"gc", place_ / "one"});
+      EXPECT_EQ(stored_packs(), known_packs());
+      agentfs({"fsck", place_ / "one"});
+    }
+  }
+}
+
+// Two packs take longer than the 15 seconds for which the server's own lease lives.
+TEST_F(S3Cluster, AnObjectStoreSlowerThanALeaseHoldsNobodyUp) {
+  agentfs({"format", place_ / "one", "--engine", engine_, "--blobs", url_});
+  Served server(place_ / "one", {"--engine", engine_});
+  Mount work(server.address(), {"--token-file", token_file(place_, place_ / "one"), "--private",
+                                "--journal", place_ / "journal"});
+  put_synced(work / "old", content(1));
+  hold("slow");
+  SyncedWriter writer(work.path(), 0, &content);
+  ASSERT_TRUE(eventually_held()) << "no checkpoint began";
+  int files = writer.stop();
+  i64 end = base::system_clock().monotonic_us() + 34'000'000;
+  for (int i = 0; base::system_clock().monotonic_us() < end; ++i) {
+    put_synced(work / ("small" + std::to_string(i % 10)), "new");
+    ASSERT_TRUE(base::read_file(work / "old").value_or("") == content(1)) << server.messages();
+    base::system_clock().sleep_us(100'000);
+  }
+  release();
+  EXPECT_TRUE(base::read_file(work / ("f" + std::to_string(files - 1))).value_or("") ==
+              content(files - 1, SyncedWriter::kFileBytes));
+  EXPECT_EQ(server.messages().find("taken by another"), std::string::npos) << server.messages();
 }
 
 TEST_F(S3Cluster, AMissingEngineAndBadCredentialsAreASentenceEach) {

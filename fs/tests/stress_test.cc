@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -190,6 +191,8 @@ void disturb(const std::string& root, u64 seed, const Deadline& deadline) {
   };
   while (!deadline.passed()) {
     std::string a = path(), b = path();
+    // Renames into each other make trees ever deeper: now and then one goes, as with rm -rf.
+    if (rng.below(10'000) == 0) (void)base::remove_tree(root + "/" + a.substr(root.size() + 1, 1));
     switch (rng.below(9)) {
       case 0:
         (void)::mkdir(a.c_str(), 0755);
@@ -226,30 +229,35 @@ struct Census {
   std::map<ino_t, std::pair<u64, u64>> files;  // seen, nlink
 };
 
-// Every name that is listed can be looked up, every folder counts its subfolders.
-void take_census(const std::string& folder, Census& census) {
-  DIR* dir = ::opendir(folder.c_str());
-  ASSERT_NE(dir, nullptr) << folder;
+// Every name that is listed can be looked up, every folder counts its subfolders. Goes from folder
+// to folder by descriptors: renames make trees that are deeper than a path can say. Closes `fd`.
+void take_census(int fd, Census& census) {
+  DIR* dir = ::fdopendir(fd);
+  ASSERT_NE(dir, nullptr) << errno;
   std::vector<std::string> subfolders;
   while (dirent* entry = ::readdir(dir)) {
     std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
     struct stat info{};
-    ASSERT_EQ(::lstat((folder + "/" + name).c_str(), &info), 0) << folder << "/" << name;
+    EXPECT_EQ(::fstatat(fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW), 0) << name << ": " << errno;
     EXPECT_EQ(info.st_ino, entry->d_ino);
     if (S_ISDIR(info.st_mode)) {
-      subfolders.push_back(folder + "/" + name);
+      subfolders.push_back(name);
     } else {
       census.files[info.st_ino].first++;
       census.files[info.st_ino].second = info.st_nlink;
     }
   }
-  ::closedir(dir);
   struct stat info{};
-  ASSERT_EQ(::stat(folder.c_str(), &info), 0);
-  EXPECT_EQ(info.st_nlink, 2 + subfolders.size()) << folder;
+  EXPECT_EQ(::fstat(fd, &info), 0);
+  EXPECT_EQ(info.st_nlink, 2 + subfolders.size()) << "inode " << info.st_ino;
   census.folders++;
-  for (const std::string& below : subfolders) take_census(below, census);
+  for (const std::string& name : subfolders) {
+    int below = ::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY);
+    EXPECT_GE(below, 0) << name << ": " << errno;
+    if (below >= 0) take_census(below, census);
+  }
+  ::closedir(dir);
 }
 
 TEST(Stress, ManyThreadsLeaveATreeWhoseCountsAddUp) {
@@ -264,7 +272,11 @@ TEST(Stress, ManyThreadsLeaveATreeWhoseCountsAddUp) {
     }
   }
   Census census;
-  take_census(mount.path(), census);
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = files.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  take_census(::open(mount.path().c_str(), O_RDONLY | O_DIRECTORY), census);
   EXPECT_GT(census.folders, 1u);
   for (const auto& [ino, count] : census.files) {
     EXPECT_EQ(count.first, count.second) << "inode " << ino << ": names and nlink";
