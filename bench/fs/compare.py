@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -155,13 +156,15 @@ def compare_network(options, build, agentfs, scratch, memory, out):
             for number in range(options.rounds):
                 for kind in kinds:
                     say(f"{delay} ms, round {number + 1}: {kind.name}")
+                    measured = report.Results()
                     try:
                         measure_peer(kind(net, agentfs, scratch, memory), scratch, options, agentfs,
-                                     bare, results)
+                                     bare, measured)
                     except (RuntimeError, OSError) as error:
-                        print(f"failed: {kind.name} at {delay} ms: {error}", file=out)
-        if options.save:
-            save(options, delay, results)
+                        print(f"failed: {kind.name} at {delay} ms: {error}", file=out, flush=True)
+                    results.merge(measured.values)
+                    if options.save:
+                        save(options, delay, measured)
         print_delay(options, delay, results, out)
 
 
@@ -178,9 +181,7 @@ def save(options, delay, results):
         with open(options.save) as file:
             everything = json.load(file)
     merged = report.Results(everything.get(delay))
-    for key, row in results.values.items():
-        for target, values in row.items():
-            merged.values.setdefault(key, {}).setdefault(target, []).extend(values)
+    merged.merge(results.values)
     everything[delay] = merged.values
     with open(options.save, "w") as file:
         json.dump(everything, file, indent=1)
@@ -235,6 +236,8 @@ def parse_options():
 
 def main():
     options = parse_options()
+    # So that what was started and mounted is taken away again.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("compare.py: told to end"))
     build = os.path.abspath(options.build)
     agentfs = os.path.join(build, "bin", "agentfs")
     with open(options.out, "w") if options.out else os.fdopen(os.dup(1), "w") as out:

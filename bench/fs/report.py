@@ -33,6 +33,11 @@ class Results:
         for phase, value in phases.items():
             self.values.setdefault(f"{load}|{phase}", {}).setdefault(target, []).append(value)
 
+    def merge(self, values):
+        for key, row in values.items():
+            for target, more in row.items():
+                self.values.setdefault(key, {}).setdefault(target, []).extend(more)
+
     def middle(self, load, phase, target):
         values = self.values.get(f"{load}|{phase}", {}).get(target)
         return statistics.median(values) if values else None
