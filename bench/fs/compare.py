@@ -169,8 +169,9 @@ def compare_network(options, build, agentfs, scratch, memory, out):
 
 
 def print_delay(options, delay, results, out):
-    print(f"\n{delay} ms each way; {options.files} files a rank, a repository of "
-          f"{options.repository_files} files; operations a second, git and copies in seconds", file=out)
+    sizes = "" if options.report else (f"{options.files} files a rank, a repository of "
+                                       f"{options.repository_files} files; ")
+    print(f"\n{delay} ms each way; {sizes}operations a second, git and copies in seconds", file=out)
     report.print_network(results, delay, out)
 
 

@@ -189,8 +189,8 @@ TEST_F(S3Cluster, AKillInTheMiddleOfAnUploadLosesNothingAndLeavesNoPackBehind) {
     for (bool kill_server : {true, false}) {
       SCOPED_TRACE(std::string(mode) + (kill_server ? ", server" : ", mount"));
       auto serve = [&] {
-        return std::make_unique<Served>(
-            place_ / "one", std::vector<std::string>{"--engine", engine_, "--lease-seconds", "3"});
+        return std::make_unique<Served>(place_ / "one",
+                                        std::vector<std::string>{"--engine", engine_});
       };
       auto server = serve();
       std::vector<std::string> options = {"--token-file", token, "--private", "--journal",
@@ -208,7 +208,7 @@ TEST_F(S3Cluster, AKillInTheMiddleOfAnUploadLosesNothingAndLeavesNoPackBehind) {
       for (int i = 0; i < files; ++i) {
         ASSERT_TRUE(base::read_file(back / ("f" + std::to_string(i))).value_or("") ==
                     content(i, SyncedWriter::kFileBytes))
-            << i << " of " << files << "; " << server->messages();
+            << i << " of " << files << "; " << server->messages() << back.messages();
       }
       put_synced(back / "more", content(files));
       back.unmount();
