@@ -59,6 +59,11 @@ Result<u32> Wal::safe_frame(const std::function<bool(int)>& busy) {
 
 // Writes the newest version of each page among frames (from, to] to the database, in page order.
 Status Wal::write_back(u32 from, u32 to, bool sync) {
+  // Larger than the file and all that the log brings, the page of locks included, no commit makes
+  // it.
+  const u64 possible = TRY(database_.size()) + 65'536 + u64{header_.max_frame} * page_bytes_;
+  if (u64{header_.page_count} * page_bytes_ > possible)
+    return Error(ErrorCode::kCorruption, "the log states a database larger than can be");
   std::vector<std::pair<PageNo, u32>> pages;
   for (u32 frame = from + 1; frame <= to; frame++) {
     WalBlock table = TRY(block(block_of(frame)));
