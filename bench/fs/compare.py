@@ -119,8 +119,8 @@ def measure_peer(peer, scratch, options, agentfs, bare, results):
         finally:
             peer.unmount(folders[1])
 
-    peer.start()
     try:
+        peer.start()
         peer.mount(folders[0], 0)
         try:
             for load in options.loads:
