@@ -245,8 +245,9 @@ base::Result<PackedMatrix> PackedMatrix::from_tensor(const TensorView& tensor, P
 }
 
 void PackedMatrix::clear() {
-  std::memset(data_.data(), 0, data_.size());
-  std::memset(scales_.data(), 0, scales_.size());
+  // Float kinds have no scales, and memset wants an address even for nothing.
+  if (data_.size() > 0) std::memset(data_.data(), 0, data_.size());
+  if (scales_.size() > 0) std::memset(scales_.data(), 0, scales_.size());
 }
 
 // Group `at` from the single group of a wider matrix.
